@@ -1,0 +1,81 @@
+// What the sender and receiver machines of one room see of the world, and what they ask of their actor. Pure
+// data: no CAF, clock, thread or I/O.
+#pragma once
+
+#include "messages/control_messages.hpp"
+#include "messages/error.hpp"
+#include "messages/ids.hpp"
+#include "messages/kv_poll.hpp"
+#include "messages/metadata_row.hpp"
+#include "messages/room_messages.hpp"
+#include "transport/transport.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace handoff {
+
+using time_point = transport::time_point;
+using duration = transport::duration;
+
+/// A connected peer as a room sees it; dies with its session.
+struct peer_view {
+  peer_id peer;
+  session_id session;
+  engine_identity identity;
+  std::shared_ptr<const layout_descriptor> layout;  ///< the peer's
+  region_id metadata_region;                        ///< the peer's region that holds its metadata rows
+};
+
+using room_message = std::variant<announce_message, publish_message, room_result_message, room_done_message,
+                                  abort_message, drained_message>;
+
+enum class lease_state : std::uint8_t { reserved, exposed, quarantined, released };
+
+// -- effects, in the order in which the actor must carry them out -------------------------------------------
+
+struct send_effect {
+  peer_id peer;
+  room_message message;
+};
+/// Fill the source's private metadata slot; comes before the transfer that reads it.
+struct write_row_effect {
+  slot_id slot;
+  metadata_row row;
+  room_key stamp;
+};
+/// `timeout` is set; `id` is chosen by the machine's owner and handed back with `submitted`.
+struct submit_effect {
+  transport::transfer what;
+};
+struct verdict_effect {
+  kv_poll poll = kv_poll::bootstrapping;
+  error reason;
+  std::uint64_t proven_tokens = 0;
+};
+struct lease_effect {
+  lease_state state = lease_state::reserved;
+};
+/// The memory's owner must shut out this peer; answered by `peer_closed`.
+struct fence_effect {
+  peer_id peer;
+};
+/// The slot may be used again.
+struct free_slot_effect {
+  slot_id slot;
+};
+
+using room_effect = std::variant<send_effect, write_row_effect, submit_effect, verdict_effect, lease_effect,
+                                 fence_effect, free_slot_effect>;
+using room_effects = std::vector<room_effect>;
+
+/// Who a room is waiting for, for what, since when: the answer to "why does this not end".
+struct waiting_on {
+  std::string who, what;
+  time_point since;
+};
+
+}  // namespace handoff
