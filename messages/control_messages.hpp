@@ -4,8 +4,7 @@
 //   rank -> bootstrap     register_rank (renewed before its lease ends) -> register_ok
 //                         topology_query -> topology_snapshot, sent again whenever the version changes
 //   engine -> engine      connect_request -> connect_reply or refusal; a rebuild repeats it with session + 1;
-//   the
-//                         connection stays open, its end is the first sign of a dead peer
+//                         the connection stays open, its end is the first sign of a dead peer
 //   tool -> monitor       status_query -> status_reply
 #pragma once
 
@@ -146,9 +145,13 @@ struct status_query_message {
 
 struct status_reply_message {
   static constexpr auto type = message_type::status_reply;
-  std::string json;
+  std::vector<std::uint8_t> json;  ///< UTF-8; may be longer than a string of a message
   friend bool operator==(const status_reply_message&, const status_reply_message&) = default;
 };
+
+/// What the codec refuses after decoding; see messages/wire_codec.hpp.
+error check_limits(const hello_message& x);
+error check_limits(const endpoint_record& x);
 
 template <class F>
 auto inspect(F& f, engine_identity& x) {

@@ -1,5 +1,7 @@
 #include "messages/error.hpp"
 
+#include "messages/limits.hpp"
+
 #include <fmt/format.h>
 
 namespace handoff {
@@ -61,7 +63,19 @@ const entry* find(errc code) {
   return nullptr;
 }
 
+// Cuts before a character, never inside of one.
+std::string cut(const std::string& text) {
+  auto size = limits::error_detail_bytes;
+  if (text.size() <= size) return text;
+  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
+  return text.substr(0, size);
+}
+
 }  // namespace
+
+error for_wire(const error& e) {
+  return {e.code, cut(e.detail), cut(e.origin)};
+}
 
 std::string_view to_string(errc code) {
   const auto* e = find(code);

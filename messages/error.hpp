@@ -73,6 +73,9 @@ std::string_view to_string(errc code);
 std::string_view describe(errc code);
 /// Codes of a newer peer become `unknown`.
 errc errc_from_wire(std::uint16_t number);
+inline errc from_wire(errc, std::uint16_t number) {
+  return errc_from_wire(number);
+}
 /// Exit status of the command for this class of failure; see README.md.
 int exit_status(errc code);
 
@@ -85,6 +88,10 @@ struct error {
   explicit operator bool() const { return code != errc::ok; }
   friend bool operator==(const error&, const error&) = default;
 };
+
+/// The error with its texts cut to limits::error_detail_bytes: what is sent.
+error for_wire(const error& e);
+error check_limits(const error& e);
 
 template <class F>
 auto inspect(F& f, error& x) {

@@ -10,6 +10,8 @@
 
 namespace handoff {
 
+struct error;
+
 template <class Tag, class Rep>
 struct strong_id {
   using rep = Rep;
@@ -98,6 +100,9 @@ template <class F>
 auto inspect(F& f, page_run& x) {
   return fields(f, "page_run", field("first", x.first), field("count", x.count));
 }
+
+/// Refuses a topology without ranks; see messages/wire_codec.hpp.
+error check_limits(const rank_topology& topology);
 
 /// "room 7 attempt 1", for texts.
 std::string to_string(const room_key& key);

@@ -2,6 +2,7 @@
 // named otherwise. The planner (transport/layout/) judges two of these; nothing else interprets them.
 #pragma once
 
+#include "messages/error.hpp"
 #include "messages/ids.hpp"
 #include "messages/inspect.hpp"
 
@@ -94,6 +95,9 @@ struct layout_descriptor {
   std::vector<state_layout> states;
   friend bool operator==(const layout_descriptor&, const layout_descriptor&) = default;
 };
+
+/// Counts against messages/limits.hpp; what the numbers mean is the planner's to judge.
+error check_limits(const layout_descriptor& layout);
 
 std::string_view to_string(memory_kind kind);
 std::string_view to_string(buffer_kind kind);

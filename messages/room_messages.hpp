@@ -97,6 +97,11 @@ struct drained_message {
   friend bool operator==(const drained_message&, const drained_message&) = default;
 };
 
+/// What the codec refuses after decoding; see messages/wire_codec.hpp.
+error check_limits(const announce_message& x);
+error check_limits(const publish_message& x);
+error check_limits(const room_done_message& x);
+
 template <class F>
 auto inspect(F& f, announce_message& x) {
   return fields(f, "announce", field("key", x.key), field("source", x.source), field("sink", x.sink),

@@ -41,14 +41,15 @@ struct header {
 using bytes = std::vector<std::byte>;
 using byte_span = std::span<const std::byte>;
 
+/// CRC-32C (Castagnoli). `seed` is the checksum of what stands before `data`.
 std::uint32_t crc32c(byte_span data, std::uint32_t seed = 0);
 
-/// Writes the header, checksum included, in front of a payload that is in place behind it.
+/// Writes the header, length and checksum included, in front of a payload that is in place behind it.
 /// @pre message.size() >= header_bytes
 void seal(header h, std::span<std::byte> message);
 
 /// Reads and checks magic, protocol range and `length <= max_payload`; the checksum needs the payload:
-/// `verify`.
+/// `verify`. Whether the type is known is for the receiver to judge: it answers `wire_unsupported`.
 expected<header> read_header(byte_span message, std::size_t max_payload);
 
 /// Whole-message check: the length matches exactly and the checksum is right.
@@ -62,7 +63,7 @@ void encode_payload(const T& message, bytes& out);
 template <class T>
 expected<T> decode_payload(byte_span payload);
 
-/// header + payload in one buffer. `h.type` and `h.length` are filled from T.
+/// header + payload in one buffer; `h.type` and `h.length` are set here.
 template <class T>
 bytes encode(const T& message, header h = {});
 
