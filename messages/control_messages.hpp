@@ -87,6 +87,7 @@ struct connect_request_message {
   std::vector<endpoint_record> endpoints;  ///< one per provider offered, best first
   compatibility_record compatibility;
   layout_descriptor layout;
+  std::string control_address;  ///< where the asking side listens: the other side probes it when in doubt
   friend bool operator==(const connect_request_message&, const connect_request_message&) = default;
 };
 
@@ -185,7 +186,7 @@ template <class F>
 auto inspect(F& f, connect_request_message& x) {
   return fields(f, "connect_request", field("self", x.self), field("session", x.session),
                 field("endpoints", x.endpoints), field("compatibility", x.compatibility),
-                field("layout", x.layout));
+                field("layout", x.layout), field("control_address", x.control_address));
 }
 template <class F>
 auto inspect(F& f, connect_reply_message& x) {
