@@ -32,9 +32,10 @@ enum class buffer_kind : std::uint8_t {
   c128 = 9,
   block_scale = 10,
   index_k = 11,
+  row = 12,  ///< metadata rows: item p is slot p
 };
 inline constexpr buffer_kind last_enumerator(buffer_kind) {
-  return buffer_kind::index_k;
+  return buffer_kind::row;
 }
 
 enum class component_kind : std::uint8_t {

@@ -49,9 +49,9 @@ std::string_view to_string(memory_kind kind) {
 }
 
 std::string_view to_string(buffer_kind kind) {
-  static constexpr std::array<std::string_view, 12> names{"key", "value",    "latent",      "mamba",
-                                                          "swa", "swa_ring", "dsa",         "dsa_tail",
-                                                          "c4",  "c128",     "block_scale", "index_k"};
+  static constexpr std::array<std::string_view, 13> names{
+      "key",      "value", "latent", "mamba",       "swa",     "swa_ring", "dsa",
+      "dsa_tail", "c4",    "c128",   "block_scale", "index_k", "row"};
   auto i = static_cast<std::size_t>(kind);
   return i < names.size() ? names[i] : "invalid";
 }

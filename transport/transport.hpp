@@ -48,6 +48,8 @@ struct memory_region {
   std::byte* base = nullptr;
   std::uint64_t bytes = 0;
   memory_kind kind = memory_kind::host;
+  /// false: only read from here. Peers see an empty region {0, 0, 0} in its place and get no key for it.
+  bool shown = true;
 };
 
 /// One copy: (region, offset) here -> (region, offset) of the peer.
