@@ -20,6 +20,7 @@
 #include "messages/kv_poll.hpp"
 #include "messages/layout.hpp"
 #include "messages/metadata_row.hpp"
+#include "transport/sabotage_kind.hpp"
 
 #include <array>
 #include <chrono>
@@ -90,18 +91,6 @@ struct runtime_status {
 enum class log_level : std::uint8_t { debug, info, warn, error };
 using log_sink = std::function<void(log_level, std::string_view event, std::string_view text)>;
 
-/// Faults on purpose between machines and transport, for proving that oracles see them
-/// (transport/sabotage.hpp).
-enum class sabotage_kind : std::uint8_t {
-  none,
-  flip_byte,
-  skip_page,
-  swap_rooms,
-  stale_page,
-  leak_lease,
-  drop_room_done,
-};
-
 struct runtime_options {
   engine_config config;
   engine_role role =
@@ -109,7 +98,7 @@ struct runtime_options {
   rank_coord rank;
   rank_topology topology;
   log_sink log;
-  sabotage_kind sabotage = sabotage_kind::none;
+  sabotage_kind sabotage = sabotage_kind::none;  ///< faults on purpose (transport/sabotage.hpp)
   std::uint64_t sabotage_seed = 0;
 };
 
