@@ -1,6 +1,7 @@
 #include "transport/validate.hpp"
 
 #include "messages/limits.hpp"
+#include "messages/wire.hpp"
 
 #include <string_view>
 
@@ -9,9 +10,6 @@
 namespace handoff::transport {
 
 namespace {
-
-/// Bytes of `limits::frame_bytes` that the wire header takes.
-constexpr std::size_t frame_header_bytes = 32;
 
 struct side {
   std::string_view name;
@@ -70,10 +68,26 @@ expected<void> check_transfer(const transfer& t, std::span<const memory_region> 
 }
 
 expected<void> check_frame(const outgoing_frame& frame) {
-  constexpr std::size_t payload_max = limits::frame_bytes - frame_header_bytes;
+  constexpr std::size_t payload_max = limits::frame_bytes - wire::header_bytes;
   if (frame.payload.size() > payload_max)
     return fail(errc::wire_too_large, fmt::format("frame {}: a payload of {} bytes; at most {} fit",
                                                   to_string(frame.type), frame.payload.size(), payload_max));
+  return {};
+}
+
+expected<void> check_endpoint(const endpoint_record& remote, std::string_view provider) {
+  if (remote.provider != provider)
+    return fail(errc::transport_provider,
+                fmt::format("the peer's endpoint is of provider {}, ours is {}", remote.provider, provider));
+  if (remote.protocol < limits::protocol_min || remote.protocol > limits::protocol_max)
+    return fail(errc::wire_version, fmt::format("the peer's endpoint speaks protocol {}, we speak {} to {}",
+                                                remote.protocol, limits::protocol_min, limits::protocol_max));
+  if (remote.probe.bytes != probe_bytes)
+    return fail(errc::wire_malformed, fmt::format("the peer's probe region has {} bytes instead of {}",
+                                                  remote.probe.bytes, probe_bytes));
+  if (remote.regions.size() > limits::layout_buffers)
+    return fail(errc::wire_too_large, fmt::format("the peer shows {} regions; at most {} are taken",
+                                                  remote.regions.size(), limits::layout_buffers));
   return {};
 }
 

@@ -6,6 +6,9 @@
 
 namespace handoff::transport {
 
+/// Size of every endpoint_record::probe.
+inline constexpr std::uint64_t probe_bytes = 64;
+
 /// `offset + bytes <= size`, also where the sum would wrap.
 constexpr bool within(std::uint64_t offset, std::uint64_t bytes, std::uint64_t size) {
   return offset <= size && bytes <= size - offset;
@@ -25,5 +28,9 @@ expected<void> check_transfer(const transfer& t, std::span<const memory_region> 
 
 /// The payload fits one frame behind its header, else wire_too_large.
 expected<void> check_frame(const outgoing_frame& frame);
+
+/// A peer's record before it is used: provider, protocol range, a probe region, no more regions than a layout
+/// may name.
+expected<void> check_endpoint(const endpoint_record& remote, std::string_view provider);
 
 }  // namespace handoff::transport

@@ -20,7 +20,10 @@ mapped_memory::~mapped_memory() {
 
 void recorder::on_events(std::span<event> events) {
   std::unique_lock lock(mutex_);
-  for (event& e : events) events_.push_back(std::move(e));
+  for (event& e : events) {
+    if (watcher_) watcher_(e);
+    events_.push_back(std::move(e));
+  }
   blocked_ = held_;
   released_.wait(lock, [this] { return !held_; });
   blocked_ = false;

@@ -45,6 +45,8 @@ class recorder : public event_sink {
     return found;
   }
   std::vector<event> everything() const;
+  /// Called for each event as it comes, on whatever thread brings it. Set before anything happens.
+  void watch(std::function<void(const event&)> watcher) { watcher_ = std::move(watcher); }
   /// Changes whenever something was recorded.
   std::size_t count() const;
 
@@ -57,6 +59,7 @@ class recorder : public event_sink {
   mutable std::mutex mutex_;
   std::condition_variable released_;
   std::vector<event> events_;
+  std::function<void(const event&)> watcher_;
   bool held_ = false, blocked_ = false;
 };
 
@@ -64,6 +67,8 @@ struct rig_options {
   std::size_t endpoints = 2;
   /// Sizes of regions 0, 1, ... of every endpoint, registered in this order. Memory is zero at first.
   std::vector<std::uint64_t> region_bytes = {4 << 20};
+  /// The last so many of them are registered with memory_region::shown = false.
+  std::size_t hidden_regions = 0;
   /// host_id, bind_address and incarnation are the rig's to fill in.
   settings limits;
 };
