@@ -24,12 +24,15 @@ struct range {
 /// room's.
 struct totals {
   std::uint64_t bytes = 0;
-  /// Sum modulo 2^64 of one hash per (destination item, layer, kind, first token, bytes): both sides can
-  /// compute it, the order and the cutting into chunks do not matter.
+  /// Sum modulo 2^64 of one hash per (component, buffer, destination item, layer, kind, first token, bytes):
+  /// both sides can compute it, the order and the cutting into chunks do not matter.
   std::uint64_t digest = 0;
-  std::vector<component_coverage> coverage;
+  std::vector<component_coverage> coverage;  ///< by component; without those that had nothing to move
   friend bool operator==(const totals&, const totals&) = default;
 };
+
+/// Adds the totals of one more chunk of the same room.
+void add(totals& sum, const totals& chunk);
 
 struct chunk_plan {
   std::vector<transport::block> blocks;  ///< neighbours coalesced where source and destination both continue
@@ -39,9 +42,16 @@ struct chunk_plan {
 /// May these two ranks serve each other? layout_refused names the first difference with both values.
 error judge_pair(const layout_descriptor& source, const layout_descriptor& sink);
 
-/// Blocks of one chunk. Tokens below a component's `prefix_tokens` (in `sink_pages`) are left out. A range
-/// that does not end the room (`room_tokens`) must end on a page border. Errors: invalid_argument,
-/// transport_region, coverage_gap (pages missing on either side).
+/// Where the sink's demand on a component begins: before its first page and below its prefix nothing is owed.
+std::uint64_t owed_from(const component_pages& sink, std::uint64_t room_tokens);
+
+/// A chunk's range: ordered, inside of the room, and its ends on page borders of every KV component, except
+/// that it may end with the room. invalid_argument names the border.
+error check_range(const layout_descriptor& layout, range what, std::uint64_t room_tokens);
+
+/// Blocks of one chunk, by component, buffer and token. Tokens that the sink is not owed are left out; of a
+/// last page that is not full only its tokens move, where they are contiguous, else the whole item. Errors:
+/// invalid_argument, transport_region, coverage_gap (pages missing on either side).
 expected<chunk_plan> plan_chunk(const layout_descriptor& source, const layout_descriptor& sink,
                                 const std::vector<component_pages>& source_pages,
                                 const std::vector<component_pages>& sink_pages, std::uint64_t room_tokens,
@@ -51,8 +61,9 @@ expected<chunk_plan> plan_chunk(const layout_descriptor& source, const layout_de
 expected<totals> plan_totals(const layout_descriptor& source, const layout_descriptor& sink,
                              const std::vector<component_pages>& sink_pages, std::uint64_t room_tokens);
 
-/// Pages within their component, no page twice, aligned first token and prefix; for checking a peer's
-/// publish.
+/// Every KV component listed once, pages within it, none twice, enough of them for the room, first token and
+/// prefix on page borders (a prefix may also be the whole room). For checking an engine's lists and a peer's
+/// publish: transport_region (a page that does not exist), coverage_gap (too few), invalid_argument.
 error check_pages(const layout_descriptor& layout, const std::vector<component_pages>& pages,
                   std::uint64_t room_tokens);
 
