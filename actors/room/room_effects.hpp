@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -34,6 +35,7 @@ using room_message = std::variant<announce_message, publish_message, room_result
                                   abort_message, drained_message>;
 
 enum class lease_state : std::uint8_t { reserved, exposed, quarantined, released };
+std::string_view to_string(lease_state state);
 
 // -- effects, in the order in which the actor must carry them out -------------------------------------------
 
