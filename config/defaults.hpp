@@ -49,7 +49,7 @@ inline constexpr std::uint32_t gone_after_ms = 2'500;
 
 // -- transport -------------------------------------------------------------------------------------
 
-/// Bytes per write: larger ones made tcp slower and hold the queue for longer.
+/// Bytes per write: on tcp 64 KiB writes reach half of the rate, 64 MiB ones fall out of the cache.
 inline constexpr std::uint64_t write_bytes_max = 1024 * 1024;
 /// Writes in flight per peer: 64 MiB at the largest write keeps 100 Gbit/s busy over 5 ms.
 inline constexpr std::uint32_t window = 64;

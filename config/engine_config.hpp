@@ -111,6 +111,6 @@ struct engine_config {
 
 /// Checks ranges and relations of a configuration that was made in code, as the loader does for a file.
 /// `origin` begins every line of the error's detail.
-expected<void> check(const engine_config& config, const std::string& origin);
+expected<void> check_config(const engine_config& config, const std::string& origin);
 
 }  // namespace handoff
