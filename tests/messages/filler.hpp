@@ -28,7 +28,7 @@ inline void make_valid(hello_message& x) {
   if (x.protocol_min > x.protocol_max) std::swap(x.protocol_min, x.protocol_max);
 }
 
-/// Source says what a number, a length and a text are.
+/// Source says what a number, an enumerator, a length and a text are.
 template <class Source>
 class filler {
  public:
@@ -55,10 +55,10 @@ class filler {
       x = source_.number() & 1;
     } else if constexpr (std::is_same_v<T, errc>) {
       do {
-        x = static_cast<errc>(source_.number() % (static_cast<unsigned>(last_enumerator(x)) + 1));
+        x = static_cast<errc>(source_.enumerator(static_cast<unsigned>(last_enumerator(x))));
       } while (errc_from_wire(static_cast<std::uint16_t>(x)) != x);
     } else if constexpr (std::is_enum_v<T>) {
-      x = static_cast<T>(source_.number() % (static_cast<unsigned>(last_enumerator(x)) + 1));
+      x = static_cast<T>(source_.enumerator(static_cast<unsigned>(last_enumerator(x))));
     } else if constexpr (std::is_integral_v<T>) {
       x = static_cast<T>(source_.number());
     } else if constexpr (std::is_same_v<T, std::string>) {
@@ -85,6 +85,7 @@ struct random_source {
   std::mt19937_64 engine;
 
   std::uint64_t number() { return engine(); }
+  std::uint64_t enumerator(unsigned last) { return engine() % (last + 1); }
   std::size_t length() { return engine() % 4; }
   std::string text() {
     std::string s(engine() % 24, '\0');
@@ -98,6 +99,7 @@ struct counting_source {
   std::uint8_t next = 0;
 
   std::uint64_t number() { return ++next; }
+  std::uint64_t enumerator(unsigned) { return 1; }  // a new enumerator changes nothing
   std::size_t length() { return 2; }
   std::string text() { return "text-" + std::to_string(++next); }
 };

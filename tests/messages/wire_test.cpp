@@ -231,10 +231,10 @@ TEST_CASE("numbers that are no enumerator and no boolean are refused") {
 
   layout_descriptor layout;
   layout.buffers.resize(1);
-  for (auto kind : {&buffer_layout::kind}) {
-    layout.buffers[0].*kind = static_cast<buffer_kind>(static_cast<int>(last_enumerator(buffer_kind{})) + 1);
-    CHECK(refusal_of(layout).detail.find("layout_descriptor.buffers[0].kind: value 12") == 0);
-  }
+  const auto beyond = static_cast<int>(last_enumerator(buffer_kind{})) + 1;
+  layout.buffers[0].kind = static_cast<buffer_kind>(beyond);
+  CHECK(refusal_of(layout).detail.find("layout_descriptor.buffers[0].kind: value " +
+                                       std::to_string(beyond)) == 0);
 }
 
 TEST_CASE("an error code of a newer peer becomes unknown and keeps its text") {
