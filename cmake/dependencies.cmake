@@ -18,4 +18,10 @@ if(HANDOFF_ACTORS)
   add_library(handoff_caf INTERFACE)
   target_include_directories(handoff_caf SYSTEM INTERFACE ${CAF_INCLUDE_DIR})
   target_link_libraries(handoff_caf INTERFACE ${CAF_IO_LIBRARY} ${CAF_CORE_LIBRARY} Threads::Threads)
+
+  # CAF's headers, precompiled once for all targets of handoff_use_caf(): their compiler options are the same.
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/caf_precompiled.cpp CONTENT "// Carries the precompiled header.\n")
+  add_library(handoff_caf_precompiled OBJECT ${PROJECT_BINARY_DIR}/caf_precompiled.cpp)
+  target_link_libraries(handoff_caf_precompiled PRIVATE handoff_options handoff_caf)
+  target_precompile_headers(handoff_caf_precompiled PRIVATE <caf/all.hpp> <caf/io/all.hpp>)
 endif()

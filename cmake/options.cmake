@@ -15,14 +15,7 @@ if(HANDOFF_SANITIZE)
 endif()
 
 # handoff_use_caf(TARGET): links CAF, whose headers come precompiled (a small source with them takes 5 s, else 2 s).
-# One precompiled header serves all targets of the project, because all have the same compiler options.
 function(handoff_use_caf target)
-  if(NOT TARGET handoff_caf_precompiled)
-    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/caf_precompiled.cpp CONTENT "// Carries the precompiled header.\n")
-    add_library(handoff_caf_precompiled OBJECT ${PROJECT_BINARY_DIR}/caf_precompiled.cpp)
-    target_link_libraries(handoff_caf_precompiled PRIVATE handoff_options handoff_caf)
-    target_precompile_headers(handoff_caf_precompiled PRIVATE <caf/all.hpp> <caf/io/all.hpp>)
-  endif()
   get_target_property(kind ${target} TYPE)
   if(kind STREQUAL "EXECUTABLE")
     target_link_libraries(${target} PRIVATE handoff_caf)
@@ -42,7 +35,7 @@ endfunction()
 # handoff_test(NAME SOURCES... [DEPENDS ...] [LABELS ...] [TIMEOUT s]): one doctest executable, one CTest entry.
 function(handoff_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
-  add_executable(${name} ${PROJECT_SOURCE_DIR}/tests/support/doctest_main.cpp ${arg_SOURCES})
+  add_executable(${name} ${arg_SOURCES} $<TARGET_OBJECTS:doctest_main>)
   target_link_libraries(${name} PRIVATE handoff_options doctest::doctest ${arg_DEPENDS})
   add_test(NAME ${name} COMMAND ${name})
   if(NOT arg_TIMEOUT)

@@ -17,8 +17,7 @@ const source_tree& project() {
 std::set<std::string> machine_sources() {
   std::set<std::string> names;
   std::istringstream list(HANDOFF_MACHINE_SOURCES);
-  for (std::string name; std::getline(list, name, ';');)
-    if (!name.empty()) names.insert(name);
+  for (std::string name; list >> name;) names.insert(name);
   return names;
 }
 
