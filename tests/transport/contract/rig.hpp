@@ -44,6 +44,15 @@ class recorder : public event_sink {
       if (const auto* x = std::get_if<E>(&e)) found.push_back(*x);
     return found;
   }
+  /// How many of them a predicate holds for; copies nothing.
+  template <class E, class P>
+  std::size_t count_if(P predicate) const {
+    std::lock_guard lock(mutex_);
+    std::size_t n = 0;
+    for (const event& e : events_)
+      if (const auto* x = std::get_if<E>(&e)) n += predicate(*x);
+    return n;
+  }
   std::vector<event> everything() const;
   /// Called for each event as it comes, on whatever thread brings it. Set before anything happens.
   void watch(std::function<void(const event&)> watcher) { watcher_ = std::move(watcher); }
