@@ -173,7 +173,8 @@ class transport {
 
   /// Regions get ids 0, 1, ... in this order and must be registered before the first peer is opened.
   virtual expected<region_id> register_region(memory_region region) = 0;
-  /// Refused (room_state) while a peer is open: its keys were shown to that peer.
+  /// Refused (room_state) while a peer is open: its keys were shown to that peer. The id is not given again;
+  /// peers see an empty region in its place.
   virtual expected<void> unregister_region(region_id region) = 0;
 
   /// Makes the local endpoint for one peer and session, with fresh random keys. Errors: transport_provider,
