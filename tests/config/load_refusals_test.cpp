@@ -63,6 +63,14 @@ TEST_CASE("what is not JSON is refused with line and column") {
   });
 }
 
+TEST_CASE("nesting is allowed up to its limit") {
+  auto depth = static_cast<std::size_t>(defaults::file_nesting);
+  check_all({
+      {"at the limit", nested(depth, ""), errc::config_type, "", {"a list has the wrong type"}},
+      {"one deeper", nested(depth + 1, ""), errc::config_syntax, "", {"nested deeper than 16 levels"}},
+  });
+}
+
 TEST_CASE("duplicate keys are refused, wherever they stand") {
   check_all({
       {"section twice",
