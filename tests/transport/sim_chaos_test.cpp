@@ -234,9 +234,9 @@ TEST_CASE("whatever goes wrong, transfers end once, ok means delivered, and noth
       for (auto [code, n] : o.ended) sum["transfers " + std::string(to_string(code))] += n;
     }
   }
-  for (const auto& [what, n] : sum) {
-    MESSAGE(what << ": " << n);
-    CHECK_MESSAGE(n > 0, what);
+  for (const auto& count : sum) {
+    MESSAGE(count.first << ": " << count.second);
+    CHECK_MESSAGE(count.second > 0, count.first);
   }
   CHECK(sum["transfers ok"] > 1000);
 }

@@ -23,7 +23,7 @@ struct pair_of_processes {
       : world(seed) {
     for (std::size_t i : {0, 1}) {
       memory[i].resize(1 << 20);
-      transport::transport& t = world.add(limits, events[i]);
+      auto& t = world.add(limits, events[i]);
       REQUIRE(t.register_region({memory[i].data(), memory[i].size(), memory_kind::host}));
     }
     if (connected) {

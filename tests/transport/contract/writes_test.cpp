@@ -143,11 +143,12 @@ TEST_CASE("writes cross the 2^31 and 2^32 borders of a region") {
   s.connect(0, 1);
   constexpr std::uint64_t n = 3 * mib, half = n / 2;
   std::uint64_t seed = 20;
-  for (const auto& [local, remote] :
+  for (const auto& offsets :
        std::vector<std::pair<std::uint64_t, std::uint64_t>>{{two31 - half, 1000},
                                                             {1000, two31 - half},
                                                             {two32 - half, two32 - half},
                                                             {two32 + 4 * mib, two32 + 4 * mib}}) {
+    const std::uint64_t local = offsets.first, remote = offsets.second;
     INFO("from " << local << " to " << remote);
     fill(s.memory(0).subspan(local, n), ++seed);
     std::ranges::fill(s.memory(1).subspan(remote - 64, n + 128), canary);
