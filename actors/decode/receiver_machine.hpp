@@ -7,14 +7,14 @@
 //   failed      ended; the lease is quarantined until writers drained or were fenced   (failed)
 #pragma once
 
-#include "actors/room/room_effects.hpp"
+#include "actors/room/state_clock.hpp"
 #include "transport/layout/plan.hpp"
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace handoff {
@@ -27,7 +27,12 @@ struct receiver_context {
   std::shared_ptr<const layout_descriptor> layout;  ///< ours
   rank_coord rank;
   std::string origin;
-  duration bootstrap_timeout, waiting_timeout, transfer_timeout, quarantine_timeout;
+  duration bootstrap_timeout{};   ///< the peer is being found and connected
+  duration waiting_timeout{};     ///< announced, the engine has not published
+  duration transfer_timeout{};    ///< published, `room_done` has not come
+  duration quarantine_timeout{};  ///< ended, the source has not drained: then it is fenced
+  std::uint16_t sink_ranks = 1;   ///< sink ranks that publish to the source rank
+  transition_log log;
 };
 
 /// What the actor read from the metadata slot when `room_done` came.
@@ -39,7 +44,10 @@ class receiver_machine {
 
   // events of the engine
   void announce(time_point now, room_effects& out);
-  /// The actor has reserved the lease and a metadata slot. room_state, invalid_argument: nothing changed.
+  /// The actor has reserved the lease and a metadata slot. Of a failed room both are given back by
+  /// `lease_effect{released}` and `free_slot_effect`; of one that succeeded the slot stays the engine's until
+  /// it took the row. room_state, invalid_argument, coverage_gap, transport_region, limit_exceeded: nothing
+  /// changed.
   error publish(std::vector<component_pages> pages, std::uint64_t tokens, slot_id slot, time_point now,
                 room_effects& out);
   void abort(error reason, time_point now, room_effects& out);
@@ -57,7 +65,7 @@ class receiver_machine {
   void tick(time_point now, room_effects& out);
 
   room_key key() const { return key_; }
-  receiver_state state() const { return state_; }
+  receiver_state state() const { return clock_.state(); }
   kv_poll poll() const;
   const error& reason() const { return reason_; }
   const std::string& label() const { return label_; }
@@ -65,7 +73,30 @@ class receiver_machine {
   bool finished() const;
   time_point deadline() const;
   waiting_on waits() const;
-  duration time_in(receiver_state state, time_point now) const;
+  duration time_in(receiver_state state, time_point now) const { return clock_.time_in(state, now); }
+
+ private:
+  void move(receiver_state to, time_point now);
+  void check_announced(time_point now, room_effects& out);
+  error prove(const room_done_message& message, const row_reading& row) const;
+  void fail(error reason, bool tell, time_point now, room_effects& out);
+  void fence(time_point now, room_effects& out);
+  void release(room_effects& out);
+  bool from_peer(const peer_view& from, room_key key) const;
+  bool terminal() const { return state() == receiver_state::succeeded || state() == receiver_state::failed; }
+
+  room_key key_;
+  const receiver_context* context_;
+  state_clock<receiver_state, receiver_state_count> clock_;
+  error reason_;
+  std::string label_;
+  bool wanted_ = false;  ///< the engine announced
+  std::optional<peer_view> peer_;
+  std::optional<slot_id> slot_;
+  std::uint64_t tokens_ = 0;
+  layout::totals owed_;  ///< our own plan of the room
+  bool released_ = false;
+  time_point fence_at_;
 };
 
 }  // namespace handoff

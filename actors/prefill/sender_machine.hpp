@@ -10,15 +10,16 @@
 //   failed      ended; writes still drain, then the lease is released                     (failed)
 #pragma once
 
-#include "actors/room/room_effects.hpp"
+#include "actors/prefill/sent_ranges.hpp"
+#include "actors/room/state_clock.hpp"
 #include "transport/layout/plan.hpp"
 
-#include <array>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace handoff {
@@ -34,8 +35,15 @@ struct sender_context {
   rank_coord rank;
   std::string origin;                      ///< "prefill-0 dp0 pp0 cp0 tp0": stands in errors first seen here
   std::uint64_t* next_transfer = nullptr;  ///< ids of transfers, shared by all rooms of the runtime
-  duration unclaimed_timeout, bootstrap_timeout, send_timeout, result_timeout, transfer_timeout,
-      quarantine_timeout;
+  duration unclaimed_timeout{};            ///< a sink is here, the engine has not offered
+  duration bootstrap_timeout{};            ///< offered, not every sink rank has published
+  duration send_timeout{};                 ///< ready, no chunk yet
+  duration sending_timeout = std::chrono::seconds(60);  ///< from the first chunk to the last byte
+  duration result_timeout{};                            ///< all is out, the sinks' verdict is awaited
+  duration transfer_timeout{};                          ///< of each submitted transfer
+  duration quarantine_timeout{};  ///< ended, writes still in flight: then the endpoint is fenced
+  std::size_t chunks_max = 65'536;
+  transition_log log;
 };
 
 class sender_machine {
@@ -43,11 +51,14 @@ class sender_machine {
   sender_machine(room_key key, const sender_context& context, time_point now);
 
   // events of the engine
-  /// The actor has reserved the lease and a private slot.
+  /// The actor has reserved the lease and a private slot; both are given back by `lease_effect{released}` and
+  /// `free_slot_effect`, in any case. `lease` bounds the wait for a first announce (0: bootstrap_timeout).
   void offer(std::vector<component_pages> pages, std::uint64_t tokens, slot_id slot, duration lease,
              std::string label, time_point now, room_effects& out);
-  /// Chunks wait for their destinations when these are not published yet. invalid_argument, room_state:
-  /// nothing changed.
+  /// Chunks wait for their destinations when these are not published yet. Each (token, layer) is sent once;
+  /// the row comes with the last chunk and only with it. invalid_argument, room_state, limit_exceeded,
+  /// coverage_gap (last, but something was not sent): nothing changed. Until every sink rank has published
+  /// the prefixes are not known, and "last" needs everything from the source's own first tokens on.
   error send(layout::range what, bool last, std::optional<metadata_row> row, time_point now,
              room_effects& out);
   void abort(error reason, time_point now, room_effects& out);
@@ -65,8 +76,9 @@ class sender_machine {
   void transfer_done(const transport::transfer_done& done, time_point now, room_effects& out);
   void tick(time_point now, room_effects& out);
 
+  /// The attempt is 0 until the first announce or publish was met.
   room_key key() const { return key_; }
-  sender_state state() const { return state_; }
+  sender_state state() const { return clock_.state(); }
   kv_poll poll() const;
   const error& reason() const { return reason_; }
   const std::string& label() const { return label_; }
@@ -75,7 +87,73 @@ class sender_machine {
   /// When `tick` must be called next; max() if never.
   time_point deadline() const;
   waiting_on waits() const;
-  duration time_in(sender_state state, time_point now) const;
+  duration time_in(sender_state state, time_point now) const { return clock_.time_in(state, now); }
+
+ private:
+  struct sink {
+    peer_view view;
+    rank_coord rank;
+    bool announced = false;
+    bool published = false;        ///< every part is here
+    bool checked = false;          ///< its pages were found good
+    bool final_submitted = false;  ///< row and room_done
+    bool confirmed = false;        ///< its positive result is here
+    bool lost = false;             ///< its session is over: no more frames
+    bool owes_drained = false;     ///< `drained` goes out once its writes have drained
+    bool stranger = false;         ///< met after the end, not one of the room's
+    slot_id slot;
+    std::vector<std::optional<std::vector<component_pages>>> parts;
+    std::vector<component_pages> pages;
+    layout::totals sent;
+    std::set<transfer_id> in_flight;  ///< not drained
+  };
+
+  // sender_machine.cpp: the room's life
+  void move(sender_state to, time_point now);
+  void fail(error reason, const sink* told, time_point now, room_effects& out);
+  void settle(time_point now, room_effects& out);
+  void check_ready(time_point now, room_effects& out);
+  void check_done(time_point now, room_effects& out);
+  bool gathering() const { return state() == sender_state::unclaimed || state() == sender_state::offered; }
+  bool terminal() const { return state() == sender_state::succeeded || state() == sender_state::failed; }
+  bool drained() const;
+
+  // sender_peers.cpp: what sinks say
+  bool accept(const peer_view& from, room_key key, rank_coord rank, time_point now, room_effects& out);
+  sink* meet(const peer_view& from, room_key key, rank_coord rank, room_effects& out);
+  sink* find(peer_id peer);
+  error collect(sink& s, const publish_message& message);
+  void refuse(const peer_view& from, room_key key, rank_coord rank, const error& reason, room_effects& out);
+  void answer_ended(const peer_view& from, rank_coord rank, bool tell, time_point now, room_effects& out);
+
+  // sender_chunks.cpp: what goes out
+  error check_chunk(const layout::range& what, bool last, bool row) const;
+  error check_last(const layout::range& what) const;
+  void post_queued(time_point now, room_effects& out);
+  void post(sink& s, layout::chunk_plan plan, bool final, room_effects& out);
+  void submit(sink& s, std::vector<transport::block> blocks, bool final, room_effects& out);
+  void begin_sending(time_point now, room_effects& out);
+
+  room_key key_;
+  const sender_context* context_;
+  state_clock<sender_state, sender_state_count> clock_;
+  error reason_;
+  std::string label_;
+  std::vector<sink> sinks_;
+  std::uint16_t sinks_expected_ = 0;  ///< 0: no announce yet
+
+  bool claimed_ = false;  ///< the engine offered
+  std::vector<component_pages> pages_;
+  std::uint64_t tokens_ = 0;
+  slot_id slot_;
+  sent_ranges sent_;
+  std::vector<layout::range> queued_;
+  std::size_t chunks_ = 0;
+  std::optional<metadata_row> row_;  ///< set: the last chunk was sent
+  bool row_written_ = false;
+
+  bool exposed_ = false, quarantined_ = false, released_ = false;
+  time_point bootstrap_deadline_, fence_at_;
 };
 
 }  // namespace handoff

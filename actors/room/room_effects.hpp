@@ -49,7 +49,8 @@ struct write_row_effect {
   metadata_row row;
   room_key stamp;
 };
-/// `timeout` is set; `id` is chosen by the machine's owner and handed back with `submitted`.
+/// A transport that refuses it is answered by `transfer_done` with its error and
+/// `drained`.
 struct submit_effect {
   transport::transfer what;
 };
@@ -58,6 +59,8 @@ struct verdict_effect {
   error reason;
   std::uint64_t proven_tokens = 0;
 };
+/// What became of the room's lease. `released` comes exactly once and is the last word of a room that an
+/// engine knows, also where no page was leased yet; the actor reports it as the room's `released`.
 struct lease_effect {
   lease_state state = lease_state::reserved;
 };
