@@ -16,6 +16,8 @@ struct one {
   T value{};
   friend bool operator==(const one&, const one&) = default;
 };
+template <class T>
+one(T) -> one<T>;
 template <class F, class T>
 auto inspect(F& f, one<T>& x) {
   return handoff::fields(f, "one", handoff::field("value", x.value));
