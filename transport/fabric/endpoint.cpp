@@ -140,7 +140,8 @@ expected<void> endpoint::connect(std::span<const std::uint8_t> address) {
   if (auto ok = check_address(*provider_, address); !ok) return ok;
   if (!shm_name_.empty()) {
     peer_shm_name_.assign(address.begin() + shm_prefix.size(), address.end() - 1);
-    link_neighbours(shm_name_, peer_shm_name_);
+    if (!link_neighbours(shm_name_, peer_shm_name_))
+      return fail(errc::peer_gone, "shm: the peer's endpoint was closed: " + peer_shm_name_);
   }
   const int inserted = fi_av_insert(addresses_.get(), address.data(), 1, &peer_address_, 0, nullptr);
   if (inserted != 1) {
@@ -196,7 +197,8 @@ std::size_t endpoint::poll(std::span<completion> out) {
   return static_cast<std::size_t>(n);
 }
 
-void endpoint::break_locks() const {
+void endpoint::break_locks() {
+  broken_ = true;
   own_lock_.break_open();
   peer_lock_.break_open();
 }

@@ -9,6 +9,7 @@
 #include "transport/fabric/provider.hpp"
 #include "transport/fabric/shm_lock.hpp"
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
@@ -75,9 +76,11 @@ class endpoint {
   /// Moves the provider forward and fills `out`; returns how many.
   std::size_t poll(std::span<completion> out);
   /// False while a stopped process sits in the provider's lock: neither poll nor post then.
-  bool approachable() const { return !own_lock_.taken() && !peer_lock_.taken(); }
-  /// From another thread, when this endpoint's thread hangs in the provider.
-  void break_locks() const;
+  bool approachable() const { return !broken_ && !own_lock_.taken() && !peer_lock_.taken(); }
+  /// From another thread, when this endpoint's thread hangs in the provider (watchdog.hpp).
+  void break_locks();
+  /// That has happened: what the provider keeps in shared memory may be in disorder.
+  bool broken() const { return broken_; }
 
   /// Ends everything that could still move bytes; the object itself may live on.
   void close_endpoint() { endpoint_.reset(); }
@@ -101,6 +104,7 @@ class endpoint {
   int wait_fd_ = -1;
   std::string shm_name_, peer_shm_name_;
   shm_lock own_lock_, peer_lock_;
+  std::atomic<bool> broken_{false};
 };
 
 }  // namespace handoff::transport::fabric

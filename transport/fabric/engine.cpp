@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <condition_variable>
-#include <ctime>
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -32,9 +31,6 @@ constexpr int quiet_factor = 2;
 constexpr auto look_at_others = microseconds(500);
 /// The longest wait of all: timers are exact, this is for what nobody thought of.
 constexpr auto longest_wait = milliseconds(100);
-/// The engine thread burnt so much inside one call of the provider: it spins on a lock. A call takes < 1 ms.
-constexpr std::int64_t stuck_ns = 100'000'000;
-constexpr auto look_interval = milliseconds(20);
 
 time_point now_steady() {
   return clock::now();
@@ -102,7 +98,7 @@ void engine::call(const std::function<void(time_point)>& c) {
     changed.notify_one();
   });
   std::unique_lock lock(mutex);
-  while (!changed.wait_for(lock, look_interval, [&] { return done; })) rescue();
+  changed.wait(lock, [&] { return done; });
 }
 
 expected<endpoint_record> engine::open(peer_id peer, session_id session, std::shared_ptr<peer_state> state,
@@ -122,7 +118,6 @@ expected<void> engine::connect(peer_id peer, endpoint_record remote) {
 }
 
 void engine::submit(transfer t) {
-  rescue();
   enqueue([this, t = std::move(t)](time_point now) mutable {
     if (auto* link = find(t.peer)) {
       link->submit(std::move(t), now);
@@ -139,14 +134,12 @@ void engine::submit(transfer t) {
 }
 
 void engine::send(peer_id peer, outgoing_frame frame) {
-  rescue();
   enqueue([this, peer, frame = std::move(frame)](time_point now) mutable {
     if (auto* link = find(peer)) link->send(std::move(frame), now);
   });
 }
 
 void engine::close(peer_id peer, bool fenced) {
-  rescue();
   enqueue([this, peer, fenced](time_point) {
     auto at = links_.find(peer);
     if (at == links_.end()) {
@@ -156,26 +149,6 @@ void engine::close(peer_id peer, bool fenced) {
     at->second->close(fenced, events_);
     links_.erase(at);
   });
-}
-
-void engine::rescue() {
-  const auto now = now_steady();
-  if (!files_ || now < next_look_) return;
-  next_look_ = now + look_interval;
-  clockid_t cpu_clock{};
-  timespec cpu{};
-  if (pthread_getcpuclockid(thread_.native_handle(), &cpu_clock) != 0 || clock_gettime(cpu_clock, &cpu) != 0)
-    return;
-  const std::int64_t cpu_ns = std::int64_t{cpu.tv_sec} * 1'000'000'000 + cpu.tv_nsec;
-  const auto steps = steps_.load();
-  if (steps != seen_steps_) {
-    seen_steps_ = steps;
-    seen_cpu_ns_ = cpu_ns;
-  } else if (cpu_ns - seen_cpu_ns_ > stuck_ns) {
-    std::lock_guard guard(rescue_mutex_);
-    if (inside_ != nullptr && steps_.load() == steps) inside_->break_locks();
-    seen_cpu_ns_ = cpu_ns;
-  }
 }
 
 // -- the engine thread -----------------------------------------------------------------------------
@@ -203,6 +176,7 @@ peer_link* engine::find(peer_id peer) {
 
 void engine::run() {
   prctl(PR_SET_TIMERSLACK, 1000UL);  // naps of 20 us are 20 us
+  if (files_) watchdog_.watch_this_thread();
   last_moved_ = now_steady();
   while (!stopping_) {
     const auto now = now_steady();
@@ -235,16 +209,9 @@ bool engine::step_links(time_point now) {
   if (all) next_round_ = now + look_at_others;
   for (auto& [id, link] : links_) {
     if (!all && link->quiet(now)) continue;
-    {
-      std::lock_guard guard(rescue_mutex_);
-      inside_ = &link->local();
-    }
-    ++steps_;
+    watchdog::step watched(watchdog_, link->local());
     moved |= link->step(now, events_);
   }
-  std::lock_guard guard(rescue_mutex_);
-  inside_ = nullptr;
-  ++steps_;
   return moved;
 }
 

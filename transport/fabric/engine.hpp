@@ -7,6 +7,7 @@
 
 #include "transport/fabric/peer_link.hpp"
 #include "transport/fabric/shm_files.hpp"
+#include "transport/fabric/watchdog.hpp"
 
 #include <functional>
 #include <map>
@@ -46,8 +47,6 @@ class engine {
   void submit(transfer t);
   void send(peer_id peer, outgoing_frame frame);
   void close(peer_id peer, bool fenced);
-  /// Frees the thread if a stopped process keeps it inside the provider (shm_lock.hpp). Cheap.
-  void rescue();
 
  private:
   using command = std::function<void(time_point now)>;
@@ -85,13 +84,8 @@ class engine {
   std::vector<command> commands_;  // under mutex_
   bool asleep_ = false;            // under mutex_
   int wake_fd_ = -1;
-  std::mutex rescue_mutex_;
-  endpoint* inside_ = nullptr;           // under rescue_mutex_: whose step is running
-  std::atomic<std::uint64_t> steps_{0};  // grows with every step
-  std::uint64_t seen_steps_ = 0;         // caller's: at the last look
-  std::int64_t seen_cpu_ns_ = 0;
-  time_point next_look_{};
 
+  watchdog watchdog_;  // where endpoints have locks in shared memory
   std::thread thread_;
 };
 

@@ -120,16 +120,7 @@ expected<void> fabric_transport::connect_peer(peer_id peer, const endpoint_recor
   auto at = peers_.find(peer);
   if (at == peers_.end()) return fail(errc::peer_gone, fmt::format("peer {} is not open", peer.value));
   auto& p = at->second;
-  if (remote.provider != p.provider)
-    return fail(errc::invalid_argument, fmt::format("peer {}: its endpoint is of provider {}, ours of {}",
-                                                    peer.value, remote.provider, p.provider));
-  if (remote.protocol < limits::protocol_min || remote.protocol > limits::protocol_max)
-    return fail(errc::wire_version,
-                fmt::format("peer {}: its endpoint speaks protocol {}, ours {} to {}", peer.value,
-                            remote.protocol, limits::protocol_min, limits::protocol_max));
-  if (remote.regions.size() > limits::layout_buffers + limits::layout_components)
-    return fail(errc::limit_exceeded,
-                fmt::format("peer {}: it shows {} regions", peer.value, remote.regions.size()));
+  if (auto ok = check_endpoint(remote, p.provider); !ok) return ok;
   p.remote = remote.regions;
   return p.owner->connect(peer, remote);
 }
@@ -192,7 +183,6 @@ void fabric_transport::end_peer(peer_id peer, bool fenced) {
 }
 
 status fabric_transport::current_status() const {
-  for (const auto& [name, e] : engines_) e->rescue();
   auto s = count_.read();
   s.regions = static_cast<std::uint64_t>(
       std::count_if(regions_.begin(), regions_.end(), [](const auto& r) { return r.base != nullptr; }));

@@ -68,7 +68,6 @@ frame_channel::outcome frame_channel::post(endpoint& e, message_type type, std::
   free_.pop_back();
   session_.sent();
   flow_.returned(header.credits);
-  count_.frames_sent.add();
   return outcome::sent;
 }
 
@@ -90,6 +89,7 @@ frame_channel::outcome frame_channel::send_next(endpoint& e, std::uint16_t flags
   if (counted.front()) --(urgent ? state.urgent_queued : state.ordinary_queued);
   counted.pop_front();
   count_.frames_queued.sub();
+  count_.frames_sent.add();
   return result;
 }
 
@@ -122,7 +122,6 @@ expected<std::optional<frame_channel::received>> frame_channel::take(const opera
   if (!flow_.granted(header->credits))
     return fail(errc::wire_malformed,
                 fmt::format("it returns {} credits, more than it was sent frames", header->credits));
-  count_.frames_received.add();
   const auto payload = buffer.subspan(wire::header_bytes);
   return received{header->type, header->flags, {payload.begin(), payload.end()}};
 }

@@ -79,8 +79,6 @@ expected<endpoint_record> peer_link::open(const provider& p, std::span<const mem
 
 expected<void> peer_link::connect(const endpoint_record& remote, time_point now) {
   if (phase_ != phase::opened) return fail(errc::invalid_argument, name() + " is connected already");
-  if (remote.probe.bytes < nonce_.size())
-    return fail(errc::invalid_argument, name() + ": its endpoint record has no probe region");
   if (auto ok = endpoint_->connect(remote.address); !ok) return ok;
   remote_ = remote.regions;
   probe_target_ = remote.probe;
@@ -116,6 +114,7 @@ void peer_link::close(bool fenced, std::vector<event>& out) {
 
 void peer_link::fail_link(errc code, const std::string& why, std::vector<event>& out) {
   if (phase_ == phase::failed) return;
+  if (phase_ == phase::connecting) code = errc::transport_probe;
   state_->ready = false;
   phase_ = phase::failed;
   probe_deadline_ = time_point::max();
@@ -129,6 +128,8 @@ bool peer_link::step(time_point now, std::vector<event>& out) {
   bool moved = false;
   if (endpoint_->approachable()) moved |= poll(now, out);
   check_timers(now, out);
+  if (endpoint_->broken())
+    fail_link(errc::transport_completion, "its process stopped while it held the provider's lock", out);
   if (endpoint_->approachable()) moved |= post(now, out);
   writes_.settle(frames_, out);
   if (moved) last_moved_ = now;
@@ -145,7 +146,7 @@ bool peer_link::quiet(time_point now) const {
 bool peer_link::poll(time_point now, std::vector<event>& out) {
   std::array<completion, 32> found;
   bool moved = false;
-  for (int round = 0; round < poll_rounds; ++round) {
+  for (int round = 0; round < poll_rounds && endpoint_->approachable(); ++round) {
     const auto n = endpoint_->poll(found);
     for (std::size_t i = 0; i < n; ++i) take(found[i], now, out);
     moved |= n > 0;
@@ -204,6 +205,7 @@ void peer_link::take_frame(const completion& c, time_point now, std::vector<even
     case message_type::credit:
       break;
     default:
+      count_.frames_received.add();
       out.emplace_back(frame_received{peer_, session_, f.type, std::move(f.payload)});
   }
 }

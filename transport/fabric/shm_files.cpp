@@ -144,6 +144,10 @@ bool shm_files::is_name(const std::string& name) {
   return true;
 }
 
+std::string shm_files::owner_of(const std::string& name) {
+  return name.substr(0, prefix_length);
+}
+
 int shm_files::remove_stale() {
   std::map<std::string, std::vector<fs::path>> by_prefix;
   std::error_code ignored;

@@ -36,6 +36,8 @@ class shm_files {
   static expected<void> check_space();
   /// Is this a name as `next_name` makes them? Peers send names, which become paths.
   static bool is_name(const std::string& name);
+  /// What all names of one transport begin with. @pre is_name(name)
+  static std::string owner_of(const std::string& name);
   /// Removes files whose lock is free. Returns how many.
   static int remove_stale();
 

@@ -2,7 +2,8 @@
 // target's while it copies (a megabyte at a time), a reader its own while it polls. A process that is stopped
 // or killed in there leaves the lock taken, and everyone who asks for it spins for ever inside libfabric
 // (measured: 3 of 30 stops in mid-write hang the target's polling thread). So: look before every call, stay
-// away while it is taken, and, for the few that slip between look and call, a way to free it from outside.
+// away while it is taken, and, for those that slip between look and lock, a way to free it from outside
+// (watchdog.hpp).
 //
 // Later libfabrics have no such lock; the file says which layout it has, and then nothing is guarded.
 #pragma once

@@ -1,6 +1,7 @@
 #include "transport/fabric/shm_neighbours.hpp"
 
 #include "transport/fabric/endpoint.hpp"
+#include "transport/fabric/shm_files.hpp"
 
 #include <map>
 #include <mutex>
@@ -17,7 +18,8 @@ struct neighbour {
 
 struct registry {
   std::mutex mutex;
-  std::map<std::string, neighbour> endpoints;
+  std::map<std::string, neighbour> endpoints;  // open, or kept
+  std::set<std::string> owners;                // what names of this process's endpoints begin with
 };
 
 /// Never destroyed: endpoints may be closed by destructors of other statics.
@@ -45,15 +47,17 @@ void enter_neighbour(const std::string& name) {
   auto& r = the_registry();
   std::lock_guard guard(r.mutex);
   r.endpoints.try_emplace(name);
+  r.owners.insert(shm_files::owner_of(name));
 }
 
-void link_neighbours(const std::string& local, const std::string& peer) {
+bool link_neighbours(const std::string& local, const std::string& peer) {
   auto& r = the_registry();
   std::lock_guard guard(r.mutex);
   auto there = r.endpoints.find(peer);
-  if (there == r.endpoints.end()) return;
+  if (there == r.endpoints.end()) return !r.owners.contains(shm_files::owner_of(peer));
   there->second.talks_to.insert(local);
   r.endpoints.at(local).talks_to.insert(peer);
+  return there->second.closed == nullptr;
 }
 
 void retire_neighbour(endpoint* closed) {

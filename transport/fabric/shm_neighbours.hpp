@@ -12,8 +12,9 @@ class endpoint;
 
 /// An endpoint of this process was opened.
 void enter_neighbour(const std::string& name);
-/// `local` will talk to `peer`, which may be an endpoint of this process.
-void link_neighbours(const std::string& local, const std::string& peer);
+/// `local` will talk to `peer`, which may be an endpoint of this process. False: it was one, and is closed;
+/// libfabric still remembers where its mapping was and must not be asked.
+bool link_neighbours(const std::string& local, const std::string& peer);
 /// Deletes `closed`, and those that were kept for it, as soon as none of them is in use.
 void retire_neighbour(endpoint* closed);
 
