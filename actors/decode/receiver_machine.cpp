@@ -73,7 +73,10 @@ void receiver_machine::abort(error reason, time_point now, room_effects& out) {
 
 void receiver_machine::peer_abort(const peer_view& from, const abort_message& message, time_point now,
                                   room_effects& out) {
-  if (from_peer(from, message.key)) fail(message.reason, false, now, out);
+  if (!from_peer(from, message.key)) return;
+  fail(message.reason, false, now, out);
+  // The source may have sent `room_done` before: it takes our word for how the room ended.
+  send_result(out);
 }
 
 void receiver_machine::drained(const peer_view& from, const drained_message& message, time_point now,
@@ -117,6 +120,11 @@ void receiver_machine::fail(error reason, bool tell, time_point now, room_effect
 void receiver_machine::fence(time_point now, room_effects& out) {
   fence_at_ = now + context_->quarantine_timeout;
   emit<fence_effect>(out, {peer_->peer});
+}
+
+void receiver_machine::send_result(room_effects& out) {
+  emit_frame(out, peer_->peer,
+             room_result_message{key_, peer_->identity.rank, context_->rank, poll(), reason_});
 }
 
 // The one release path. The slot of a room that succeeded holds the row until the engine took it.

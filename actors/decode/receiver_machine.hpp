@@ -82,6 +82,7 @@ class receiver_machine {
   void fail(error reason, bool tell, time_point now, room_effects& out);
   void fence(time_point now, room_effects& out);
   void release(room_effects& out);
+  void send_result(room_effects& out);
   bool from_peer(const peer_view& from, room_key key) const;
   bool terminal() const { return state() == receiver_state::succeeded || state() == receiver_state::failed; }
 

@@ -96,8 +96,7 @@ void receiver_machine::done(const peer_view& from, const room_done_message& mess
   }
   // Whoever says room_done has flushed all its writes.
   release(out);
-  emit_frame(out, peer_->peer,
-             room_result_message{key_, peer_->identity.rank, context_->rank, poll(), reason_});
+  send_result(out);
 }
 
 // Success is proven: our own plan against what the source says it wrote, then the row's stamp.

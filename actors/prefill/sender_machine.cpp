@@ -66,8 +66,19 @@ void sender_machine::offer(std::vector<component_pages> pages, std::uint64_t tok
 }
 
 void sender_machine::abort(error reason, time_point now, room_effects& out) {
-  if (reason.code == errc::ok) reason.code = errc::aborted;
-  fail(std::move(reason), nullptr, now, out);
+  give_up(std::move(reason), now, out);
+}
+
+// Both sides must end alike. A sink that `room_done` is on its way to may succeed by it, so the sink decides:
+// it hears of our abort after `room_done`, and answers with what it made of the room.
+void sender_machine::give_up(error reason, time_point now, room_effects& out) {
+  if (terminal() || giving_up_) return;
+  auto decides = [](const sink& s) { return s.final_submitted && !s.confirmed && !s.lost; };
+  if (std::none_of(sinks_.begin(), sinks_.end(), decides)) return fail(std::move(reason), nullptr, now, out);
+  giving_up_ = settled_reason(std::move(reason), context_->origin);
+  give_up_deadline_ = now + context_->result_timeout;
+  for (const auto& s : sinks_)
+    if (!s.lost) emit_frame(out, s.view.peer, abort_message{key_, context_->rank, s.rank, true, giving_up_});
 }
 
 // All sink ranks have published and their pages are good: the room may send.
@@ -100,7 +111,7 @@ void sender_machine::transfer_done(const transport::transfer_done& done, time_po
   if (done.result && !s->confirmed && !terminal()) {
     auto reason = done.result;
     reason.detail = fmt::format("{}: writing to {}: {}", to_string(key_), name_of(s->view), reason.detail);
-    return fail(std::move(reason), nullptr, now, out);
+    return fail(first_reason(std::move(reason)), nullptr, now, out);
   }
   if (state() == sender_state::sending && row_ && !s->final_submitted && s->in_flight.empty())
     submit(*s, {}, true, out);
@@ -166,7 +177,7 @@ void sender_machine::settle(time_point now, room_effects& out) {
 
 void sender_machine::tick(time_point now, room_effects& out) {
   if (now < deadline()) return;
-  auto expired = [&](const char* what, duration bound) {
+  auto expired = [&](const std::string& what, duration bound) {
     fail(timeout(key_, what, bound), nullptr, now, out);
   };
   switch (state()) {
@@ -179,9 +190,12 @@ void sender_machine::tick(time_point now, room_effects& out) {
     case sender_state::ready:
       return expired("the engine sent no chunk", context_->send_timeout);
     case sender_state::sending:
-      return expired("not everything was sent and delivered", context_->sending_timeout);
+      if (giving_up_) return fail(giving_up_, nullptr, now, out);
+      return give_up(timeout(key_, "not everything was sent and delivered", context_->sending_timeout), now,
+                     out);
     case sender_state::confirming:
-      return expired(waits().who.append(" did not confirm").c_str(), context_->result_timeout);
+      if (giving_up_) return fail(giving_up_, nullptr, now, out);
+      return expired(waits().who + " did not confirm", context_->result_timeout);
     case sender_state::succeeded:
     case sender_state::failed:
       // Our own endpoint's end stops its reads of our pages; asked again until it is answered.
@@ -204,9 +218,9 @@ time_point sender_machine::deadline() const {
     case sender_state::ready:
       return clock_.entered() + context_->send_timeout;
     case sender_state::sending:
-      return clock_.entered() + context_->sending_timeout;
+      return giving_up_ ? give_up_deadline_ : clock_.entered() + context_->sending_timeout;
     case sender_state::confirming:
-      return clock_.entered() + context_->result_timeout;
+      return giving_up_ ? give_up_deadline_ : clock_.entered() + context_->result_timeout;
     case sender_state::succeeded:
     case sender_state::failed:
       return released_ ? time_point::max() : fence_at_;

@@ -61,6 +61,8 @@ class sender_machine {
   /// the prefixes are not known, and "last" needs everything from the source's own first tokens on.
   error send(layout::range what, bool last, std::optional<metadata_row> row, time_point now,
              room_effects& out);
+  /// Once `room_done` is on its way to a sink, the sink decides: it is told, and the room ends by its
+  /// verdict.
   void abort(error reason, time_point now, room_effects& out);
 
   // events of peers
@@ -111,6 +113,8 @@ class sender_machine {
   // sender_machine.cpp: the room's life
   void move(sender_state to, time_point now);
   void fail(error reason, const sink* told, time_point now, room_effects& out);
+  void give_up(error reason, time_point now, room_effects& out);
+  error first_reason(error reason) const { return giving_up_ ? giving_up_ : std::move(reason); }
   void settle(time_point now, room_effects& out);
   void check_ready(time_point now, room_effects& out);
   void check_done(time_point now, room_effects& out);
@@ -138,6 +142,7 @@ class sender_machine {
   const sender_context* context_;
   state_clock<sender_state, sender_state_count> clock_;
   error reason_;
+  error giving_up_;  ///< we want to end, a sink that may have everything already decides
   std::string label_;
   std::vector<sink> sinks_;
   std::uint16_t sinks_expected_ = 0;  ///< 0: no announce yet
@@ -153,7 +158,7 @@ class sender_machine {
   bool row_written_ = false;
 
   bool exposed_ = false, quarantined_ = false, released_ = false;
-  time_point bootstrap_deadline_, fence_at_;
+  time_point bootstrap_deadline_, give_up_deadline_, fence_at_;
 };
 
 }  // namespace handoff

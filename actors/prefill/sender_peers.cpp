@@ -176,7 +176,7 @@ void sender_machine::peer_lost(peer_id peer, const error& reason, time_point now
   auto* s = find(peer);
   if (!s) return;
   s->lost = true;
-  if (!s->confirmed) fail(reason, s, now, out);
+  if (!s->confirmed) fail(first_reason(reason), s, now, out);
   settle(now, out);
 }
 

@@ -24,7 +24,9 @@ void emit(room_effects& out, Effect effect) {
 }
 template <class Message>
 void emit_frame(room_effects& out, peer_id to, Message message) {
-  emit<send_effect>(out, {to, room_message(std::in_place_type<Message>, std::move(message))});
+  send_effect& effect = std::get<send_effect>(out.emplace_back(std::in_place_type<send_effect>));
+  effect.peer = to;
+  effect.message.emplace<Message>(std::move(message));
 }
 
 }  // namespace handoff
