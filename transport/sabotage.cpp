@@ -69,13 +69,30 @@ sabotage_transport::sabotage_transport(std::unique_ptr<transport> inner, sabotag
 }
 
 expected<void> sabotage_transport::submit(transfer t) {
-  const bool candidate = !done_ && t.notify && !t.blocks.empty();
-  if (!candidate) return inner_->submit(std::move(t));
+  if (done_ || !can_harm(t)) return inner_->submit(std::move(t));
   if (to_pass_ > 0) {
     --to_pass_;
     return inner_->submit(std::move(t));
   }
   return harm(std::move(t));
+}
+
+bool sabotage_transport::can_harm(const transfer& t) const {
+  switch (kind_) {
+    case sabotage_kind::flip_byte:
+    case sabotage_kind::skip_page:
+    case sabotage_kind::stale_page:
+      return !t.blocks.empty();
+    case sabotage_kind::swap_rooms:
+      // A room notifies once: two transfers that do are of two rooms.
+      return !t.blocks.empty() && t.notify;
+    case sabotage_kind::drop_room_done:
+      return t.notify.has_value();
+    case sabotage_kind::none:
+    case sabotage_kind::leak_lease:
+      break;
+  }
+  return false;
 }
 
 expected<void> sabotage_transport::harm(transfer t) {

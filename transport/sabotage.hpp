@@ -12,13 +12,13 @@
 
 namespace handoff::transport {
 
-/// Passes everything through, except for one transfer (swap_rooms: two), chosen by `seed` among those that
-/// carry a frame and at least one block. Its `transfer_done` counts what was really written. Kinds that do
-/// not concern the transport (none, leak_lease) pass everything.
+/// Passes everything through, except for one transfer (swap_rooms: two) that carries what the kind harms,
+/// chosen by `seed`. Its `transfer_done` counts what was really written. Kinds that do not concern the
+/// transport (none, leak_lease) pass everything.
 class sabotage_transport final : public transport {
  public:
-  /// Transfers that pass before the harm: far enough in that pages have been reused.
-  static constexpr std::uint32_t passed_min = 4, passed_max = 12;
+  /// Transfers with something to harm that pass before: not the first room, which warms up connections.
+  static constexpr std::uint32_t passed_min = 3, passed_max = 8;
 
   sabotage_transport(std::unique_ptr<transport> inner, sabotage_kind kind, std::uint64_t seed);
 
@@ -35,6 +35,7 @@ class sabotage_transport final : public transport {
   void close() override;
 
  private:
+  bool can_harm(const transfer& t) const;
   expected<void> harm(transfer t);
   expected<void> swap_with_held(transfer t);
   bool flip_byte(transfer& t) const;

@@ -1,5 +1,6 @@
 #include "tools/replay/pattern.hpp"
 
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -101,11 +102,12 @@ content_id poison_content(std::uint64_t seed, pool_side side, page_id page) {
   return {mix(mix(seed ^ tag) + page.value * page_step)};
 }
 
-void fill(std::span<std::byte> memory, const item_key& key, std::uint64_t token_bytes) {
+void fill(std::span<std::byte> memory, const item_key& key, std::uint64_t token_bytes,
+          std::uint64_t first_token) {
   const auto words = token_bytes / 8;
   auto* out = memory.data();
   for (std::uint64_t token = 0; token < memory.size() / token_bytes; ++token) {
-    const auto seed = token_seed(key, token);
+    const auto seed = token_seed(key, first_token + token);
     for (std::uint64_t i = 0; i < words; ++i, out += 8) {
       const auto word = little(word_of(seed, i));
       std::memcpy(out, &word, 8);
@@ -114,12 +116,12 @@ void fill(std::span<std::byte> memory, const item_key& key, std::uint64_t token_
 }
 
 std::optional<difference> verify(std::span<const std::byte> memory, const item_key& key,
-                                 std::uint64_t token_bytes) {
+                                 std::uint64_t token_bytes, std::uint64_t first_token) {
   const auto words = token_bytes / 8;
   difference result;
   const auto* in = memory.data();
   for (std::uint64_t token = 0; token < memory.size() / token_bytes; ++token, in += token_bytes) {
-    const auto seed = token_seed(key, token);
+    const auto seed = token_seed(key, first_token + token);
     std::uint64_t differing = 0;
     for (std::uint64_t i = 0; i < words; ++i) {
       std::uint64_t word = 0;

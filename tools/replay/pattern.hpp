@@ -38,9 +38,10 @@ struct item_key {
   friend bool operator==(const item_key&, const item_key&) = default;
 };
 
-/// Bytes of `memory` are tokens from the item's first one, `token_bytes` each.
+/// Bytes of `memory` are the item's tokens from `first_token` on, `token_bytes` each.
 /// @pre token_bytes is a multiple of 8, memory.size() of token_bytes
-void fill(std::span<std::byte> memory, const item_key& key, std::uint64_t token_bytes);
+void fill(std::span<std::byte> memory, const item_key& key, std::uint64_t token_bytes,
+          std::uint64_t first_token = 0);
 
 /// Bytes of `memory` that are not what `fill` would have written, and the first of them.
 struct difference {
@@ -50,7 +51,7 @@ struct difference {
   std::uint64_t got_word = 0;  ///< the 8 bytes around `first`
 };
 std::optional<difference> verify(std::span<const std::byte> memory, const item_key& key,
-                                 std::uint64_t token_bytes);
+                                 std::uint64_t token_bytes, std::uint64_t first_token = 0);
 
 /// Who wrote these bytes? Filled with all contents of a run once something is wrong.
 class content_index {

@@ -1,0 +1,64 @@
+// The router's three processes: their lines, their silence, their ends.
+#pragma once
+
+#include "messages/control_messages.hpp"
+#include "messages/error.hpp"
+#include "tools/replay/child_process.hpp"
+#include "tools/replay/control.hpp"
+#include "tools/replay/line_channel.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace handoff::replay {
+
+class worker_group {
+ public:
+  /// A worker that computes answers within milliseconds; one that sweeps its whole pool takes longer.
+  static constexpr std::chrono::seconds silence_when_running{10}, silence_when_sweeping{120};
+
+  /// @param interrupt_fd readable when the user wants an end
+  explicit worker_group(int interrupt_fd) : interrupt_fd_(interrupt_fd) {}
+
+  /// Starts the process and hands it its setup; its `ready` line comes through `wait`.
+  error start(const worker_setup& setup);
+  error send(engine_role role, const std::string& line);
+  /// How long a worker may say nothing, though it is asked every second.
+  void allow_silence(std::chrono::milliseconds bound);
+
+  struct message {
+    engine_role role;
+    control_line line;
+  };
+  /// Lines that came within `timeout`, at once when there are some. Errors: a worker ended, failed or is
+  /// silent (named, with how it ended), aborted (the user's interrupt).
+  expected<std::vector<message>> wait(std::chrono::milliseconds timeout);
+  /// The next line of that kind from that worker, other kinds are dropped.
+  expected<control_line> expect(engine_role role, std::string_view kind);
+
+  /// Ends all in order; the text names those that did not end well, empty if none.
+  std::string stop();
+  pid_t pid(engine_role role) const { return workers_.at(role).process.pid(); }
+
+ private:
+  struct worker {
+    child_process process;
+    line_reader reader;
+    std::uint64_t heard_ns = 0;
+  };
+
+  void ping();
+  error check_silence() const;
+  error read_lines(engine_role role, worker& w, std::vector<message>& out);
+  error how_it_ended(engine_role role, worker& w);
+
+  int interrupt_fd_;
+  std::map<engine_role, worker> workers_;
+  std::chrono::milliseconds silence_ = silence_when_sweeping;
+  std::uint64_t pinged_ns_ = 0;
+};
+
+}  // namespace handoff::replay
