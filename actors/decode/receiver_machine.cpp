@@ -136,7 +136,7 @@ void receiver_machine::release(room_effects& out) {
 }
 
 void receiver_machine::tick(time_point now, room_effects& out) {
-  if (now < deadline()) return;
+  if (now < deadline() || finished()) return;
   switch (state()) {
     case receiver_state::resolving:
       return fail(timeout(key_, wanted_ ? "the source was not found and connected" : "no announce came",

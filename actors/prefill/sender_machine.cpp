@@ -176,7 +176,7 @@ void sender_machine::settle(time_point now, room_effects& out) {
 }
 
 void sender_machine::tick(time_point now, room_effects& out) {
-  if (now < deadline()) return;
+  if (now < deadline() || finished()) return;
   auto expired = [&](const std::string& what, duration bound) {
     fail(timeout(key_, what, bound), nullptr, now, out);
   };
