@@ -12,6 +12,7 @@
 // (room, attempt), after the terminal verdict.
 #pragma once
 
+#include "actors/log/log_sink.hpp"
 #include "config/engine_config.hpp"
 #include "messages/compatibility.hpp"
 #include "messages/control_messages.hpp"
@@ -87,9 +88,6 @@ struct runtime_status {
                 frames_dropped = 0;
   std::vector<std::string> peer_texts;  ///< one line per peer: name, incarnation, state, provider and why
 };
-
-enum class log_level : std::uint8_t { debug, info, warn, error };
-using log_sink = std::function<void(log_level, std::string_view event, std::string_view text)>;
 
 struct runtime_options {
   engine_config config;

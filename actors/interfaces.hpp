@@ -1,0 +1,253 @@
+// Every conversation between actors of one process: the structs, then the typed interfaces with a line per
+// handler. What crosses processes stands in messages/room_messages.hpp (frames) and
+// messages/control_messages.hpp.
+#pragma once
+
+#include "actors/room/room_effects.hpp"
+#include "messages/caf.hpp"
+#include "messages/control_messages.hpp"
+#include "messages/metadata_row.hpp"
+#include "messages/type_ids.hpp"
+#include "messages/wire.hpp"
+#include "transport/layout/plan.hpp"
+#include "transport/transport.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace handoff {
+
+// -- engine -> prefill, decode -----------------------------------------------------------------------------
+
+struct offer_call {
+  room_id room;
+  std::vector<component_pages> pages;
+  std::uint64_t tokens = 0;
+  duration lease{};
+  std::string label;
+};
+struct send_call {
+  room_id room;
+  layout::range what;
+  bool last = false;
+  std::optional<metadata_row> row;
+};
+struct announce_call {
+  room_id room;
+  std::string peer;  ///< bootstrap endpoint (host:port), or an engine's name at our own bootstrap
+  std::string label;
+};
+struct publish_call {
+  room_id room;
+  std::vector<component_pages> pages;
+  std::uint64_t tokens = 0;
+};
+/// The engine has copied the row out of this slot.
+struct commit_call {
+  room_key key;
+  slot_id slot;
+};
+struct abort_call {
+  room_id room;
+  error reason;
+};
+/// Answered with true when no byte of the room (or, with `all`, of any) is read or written here any more; the
+/// asker bounds the wait.
+struct quiesce_call {
+  room_id room;
+  bool all = false;
+};
+
+// -- prefill, decode <-> transfer engine
+// ---------------------------------------------------------------------
+
+struct submit_call {
+  transport::transfer what;
+};
+struct frame_call {
+  peer_id peer;
+  room_message message;
+};
+/// Connect to the source engine found at this bootstrap endpoint or under this name. Answered by peer_up or
+/// connect_failed.
+struct connect_call {
+  std::string peer;
+};
+struct fence_call {
+  peer_id peer;
+};
+struct peer_up {
+  peer_view view;
+  std::string asked;  ///< as in connect_call; empty when the peer connected to us
+};
+struct connect_failed {
+  std::string asked;
+  error reason;
+};
+struct peer_down {
+  peer_id peer;
+  error reason;
+};
+/// The endpoint and its registrations are gone: no byte moves between this peer and us any more.
+struct peer_endpoint_closed {
+  peer_id peer;
+};
+struct room_frame {
+  peer_view from;
+  room_message message;
+};
+struct transfer_ended {
+  transport::transfer_done done;
+};
+
+/// Sent once, before any peer exists.
+struct rank_actors {
+  caf::actor prefill, decode;
+};
+
+/// One batch of the transport's engine thread; moved out by its one reader.
+struct transport_batch {
+  std::shared_ptr<std::vector<transport::event>> events;
+};
+
+// -- control broker <-> its users
+// ----------------------------------------------------------------------------
+
+/// Names one control connection inside a process; never reused.
+using connection_id = strong_id<struct connection_tag, std::uint64_t>;
+
+/// Connect to host:port and say hello; answered by control_opened or control_closed with the caller's
+/// `ticket`.
+struct control_dial {
+  std::uint64_t ticket = 0;
+  std::string address;
+  caf::actor owner;
+};
+struct control_send {
+  connection_id connection;
+  std::shared_ptr<const wire::bytes> message;
+};
+struct control_close {
+  connection_id connection;
+};
+struct control_opened {
+  std::uint64_t ticket = 0;
+  connection_id connection;
+  engine_identity peer;
+};
+struct control_received {
+  connection_id connection;
+  engine_identity peer;
+  wire::header header;
+  std::shared_ptr<const wire::bytes> payload;
+};
+struct control_closed {
+  std::uint64_t ticket = 0;  ///< of a dial that failed, else 0
+  connection_id connection;
+  error reason;
+};
+/// Who gets what from connections that others opened; null where this process does not serve it.
+struct control_routes {
+  caf::actor bootstrap, transfer_engine, monitor;
+};
+
+// -- transfer engine <-> bootstrap client
+// ---------------------------------------------------------------------
+
+/// Find the rank of the source engine at a bootstrap endpoint (host:port) or by name; answered by resolved.
+struct resolve_call {
+  std::string peer;
+  rank_coord rank;
+  engine_role role = engine_role::prefill;
+  caf::actor asker;
+};
+struct resolved {
+  std::string peer;
+  topology_entry entry;
+  error reason;
+};
+/// Register our rank and keep the registration alive.
+struct registration {
+  register_rank_message what;
+};
+
+// -- everyone ----------------------------------------------------------------------------------------------
+
+struct tick {};
+struct status_call {};
+/// Names and counts of one actor.
+struct status_part {
+  std::string actor;
+  std::vector<std::pair<std::string, std::uint64_t>> counts;
+  std::vector<std::string> lines;
+};
+/// Everyone that the monitor asks; sent again when actors were added.
+struct monitored {
+  std::vector<std::pair<std::string, caf::actor>> actors;
+};
+struct status_report {
+  std::vector<status_part> parts;
+  std::vector<std::string> silent;  ///< actors that missed the deadline
+};
+
+// -- the interfaces
+// ------------------------------------------------------------------------------------------
+
+/// Source side of one engine rank: sender machines and their leases.
+using prefill_interface = typed_interface<void(offer_call),      // engine: these pages will be sent
+                                          void(send_call),       // engine: a chunk is computed
+                                          void(abort_call),      // engine gives the room up
+                                          bool(quiesce_call),    // engine: may I touch the pages?
+                                          void(room_frame),      // announce, publish, room_result, abort
+                                          void(transfer_ended),  // a submitted transfer is settled
+                                          void(peer_up),         // a sink connected
+                                          void(peer_down),       // a peer is lost: its rooms fail
+                                          void(peer_endpoint_closed),  // nothing of that peer moves any more
+                                          void(tick),                  // the earliest deadline is here
+                                          status_part(status_call)>;
+
+/// Sink side of one engine rank: receiver machines, their leases and metadata slots.
+using decode_interface =
+    typed_interface<void(announce_call),         // engine: a request is coming
+                    void(publish_call),          // engine: destination pages
+                    void(commit_call),           // engine has taken the row
+                    void(abort_call),            // engine gives the room up
+                    bool(quiesce_call),          // engine: may I touch the pages?
+                    void(room_frame),            // room_done, abort, drained
+                    void(peer_up),               // the source is connected
+                    void(connect_failed),        // the source cannot be reached
+                    void(peer_down),             // a peer is lost: its rooms fail
+                    void(peer_endpoint_closed),  // nothing of that peer can land any more
+                    void(tick),                  // the earliest deadline is here
+                    status_part(status_call)>;
+
+/// Owns the transport and every peer session.
+using transfer_engine_interface = typed_interface<void(rank_actors),       // whom to tell
+                                                  void(submit_call),       // post a plan
+                                                  void(frame_call),        // send a frame of a room
+                                                  void(connect_call),      // find and connect a source engine
+                                                  void(fence_call),        // shut a peer out of our memory
+                                                  void(transport_batch),   // from the transport's thread
+                                                  void(control_opened),    // a dialled connection is ready
+                                                  void(control_received),  // connect conversation
+                                                  void(control_closed),    // first sign of a dead peer
+                                                  void(resolved),          // where a source engine listens
+                                                  void(tick), status_part(status_call)>;
+
+/// The registry of engines.
+using bootstrap_interface = typed_interface<void(control_received),  // register_rank, topology_query
+                                            void(control_closed),    // a subscriber went away
+                                            void(tick), status_part(status_call)>;
+
+/// Our side of the registry: registers this rank, finds others.
+using bootstrap_client_interface =
+    typed_interface<void(registration), void(resolve_call), void(control_opened), void(control_received),
+                    void(control_closed), void(tick), status_part(status_call)>;
+
+/// Asks every actor for its status, within a deadline.
+using monitor_interface = typed_interface<void(monitored), status_report(status_call)>;
+
+}  // namespace handoff

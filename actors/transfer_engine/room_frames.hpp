@@ -1,0 +1,24 @@
+// Room messages as frames: encoding, decoding, and where each kind goes. Pure.
+#pragma once
+
+#include <span>
+
+#include "actors/room/room_effects.hpp"
+#include "messages/error.hpp"
+#include "transport/transport.hpp"
+
+namespace handoff {
+
+/// Aborts and drained are urgent: they may use reserved credits.
+transport::outgoing_frame encode_room_message(const room_message& message);
+
+/// wire_unsupported for types that are no room's.
+expected<room_message> decode_room_message(message_type type, std::span<const std::byte> payload);
+
+/// Is it for the source side of the rank (prefill), or for its sink side?
+bool goes_to_source(const room_message& message);
+
+/// Does the message name this rank on the side that it goes to?
+bool addressed_to(const room_message& message, const rank_coord& rank);
+
+}  // namespace handoff
