@@ -12,8 +12,8 @@
       apply(submit_call) apply(frame_call) apply(connect_call)                                            \
           apply(fence_call) /* transfer engine -> prefill, decode */                                      \
       apply(peer_up) apply(peer_down) apply(peer_endpoint_closed) apply(connect_failed) apply(room_frame) \
-          apply(transfer_ended) apply(rank_actors) /* transport -> transfer engine */                                        \
-      apply(transport_batch)    /* control broker <-> its users */                                        \
+          apply(transfer_ended) apply(rank_actors) /* transport -> transfer engine */                     \
+      apply(transport_batch)                       /* control broker <-> its users */                     \
       apply(control_dial) apply(control_send) apply(control_close) apply(control_opened)                  \
           apply(control_received) apply(control_closed)                                                   \
               apply(control_routes)                           /* transfer engine <-> bootstrap client */  \

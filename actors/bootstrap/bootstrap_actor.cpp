@@ -23,7 +23,9 @@ void bootstrap_state::received(const control_received& what) {
     if (!message) {
       refused = message.error();
     } else if (message->self != what.peer) {
-      refused = {errc::peer_refused, fmt::format("{} cannot register {}", what.peer.engine, message->self.engine), {}};
+      refused = {errc::peer_refused,
+                 fmt::format("{} cannot register {}", what.peer.engine, message->self.engine),
+                 {}};
     } else if (auto ok = registry_.register_rank(*message, now_of(self_), effects)) {
       answer(what.connection, *ok);
       if (!effects.empty())
@@ -34,7 +36,8 @@ void bootstrap_state::received(const control_received& what) {
     }
   } else if (what.header.type == message_type::topology_query) {
     auto message = wire::decode_payload<topology_query_message>(*what.payload);
-    refused = message ? registry_.subscribe({what.connection.value}, message->engine, effects) : message.error();
+    refused =
+        message ? registry_.subscribe({what.connection.value}, message->engine, effects) : message.error();
   }
   if (refused) {
     log_.warn("bootstrap-refused", "{}: {}", what.peer.engine, to_string(refused));
@@ -43,7 +46,9 @@ void bootstrap_state::received(const control_received& what) {
   carry_out(effects);
 }
 
-void bootstrap_state::closed(const control_closed& what) { registry_.unsubscribe({what.connection.value}); }
+void bootstrap_state::closed(const control_closed& what) {
+  registry_.unsubscribe({what.connection.value});
+}
 
 void bootstrap_state::tick() {
   tick_pending_ = false;
@@ -61,16 +66,20 @@ void bootstrap_state::schedule() {
   auto next = registry_.deadline();
   if (tick_pending_ || next == time_point::max()) return;
   tick_pending_ = true;
-  tell_after(std::clamp(next - now_of(self_), duration(0), tick_max), bootstrap_interface(self_), handoff::tick{});
+  tell_after(std::clamp(next - now_of(self_), duration(0), tick_max), bootstrap_interface(self_),
+             handoff::tick{});
 }
 
 status_part bootstrap_state::status() const {
   return {"bootstrap",
-          {{"ranks", registry_.ranks()}, {"subscribers", registry_.subscribers()}, {"version", registry_.version()}},
+          {{"ranks", registry_.ranks()},
+           {"subscribers", registry_.subscribers()},
+           {"version", registry_.version()}},
           {}};
 }
 
-bootstrap_interface spawn_bootstrap(caf::actor_system& system, registry_context context, caf::actor broker, logger log) {
+bootstrap_interface spawn_bootstrap(caf::actor_system& system, registry_context context, caf::actor broker,
+                                    logger log) {
   auto behavior = [context, broker = std::move(broker), log = std::move(log)](
                       bootstrap_interface::pointer self) -> bootstrap_interface::behavior_type {
     auto state = std::make_shared<bootstrap_state>(self, context, broker, log);

@@ -1,18 +1,19 @@
-// The registry of engines as an actor: answers register_rank and topology_query on control connections, pushes
-// snapshots to those who asked. Decisions stand in registry_machine.
+// The registry of engines as an actor: answers register_rank and topology_query on control connections,
+// pushes snapshots to those who asked. Decisions stand in registry_machine.
 #pragma once
-
-#include <map>
 
 #include "actors/bootstrap/registry_machine.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/log/logger.hpp"
 
+#include <map>
+
 namespace handoff {
 
 class bootstrap_state {
  public:
-  bootstrap_state(bootstrap_interface::pointer self, const registry_context& context, caf::actor broker, logger log)
+  bootstrap_state(bootstrap_interface::pointer self, const registry_context& context, caf::actor broker,
+                  logger log)
       : self_(self), registry_(context), broker_(std::move(broker)), log_(std::move(log)) {}
 
   void received(const control_received& what);
@@ -33,6 +34,7 @@ class bootstrap_state {
   bool tick_pending_ = false;
 };
 
-bootstrap_interface spawn_bootstrap(caf::actor_system& system, registry_context context, caf::actor broker, logger log);
+bootstrap_interface spawn_bootstrap(caf::actor_system& system, registry_context context, caf::actor broker,
+                                    logger log);
 
 }  // namespace handoff

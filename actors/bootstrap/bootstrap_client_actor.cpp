@@ -46,7 +46,8 @@ void bootstrap_client_state::received(const control_received& what) {
       if (auto snapshot = wire::decode_payload<topology_snapshot_message>(*what.payload)) {
         auto& l = i->second;
         // Versions order within one life of the bootstrap; a new life starts over.
-        if (l.has_snapshot && l.snapshot.bootstrap == snapshot->bootstrap && snapshot->version < l.snapshot.version)
+        if (l.has_snapshot && l.snapshot.bootstrap == snapshot->bootstrap &&
+            snapshot->version < l.snapshot.version)
           return;
         l.snapshot = std::move(*snapshot);
         l.has_snapshot = true;
@@ -54,7 +55,8 @@ void bootstrap_client_state::received(const control_received& what) {
       }
       break;
     case message_type::register_ok:
-      if (auto ok = wire::decode_payload<register_ok_message>(*what.payload)) registered_version_ = ok->version;
+      if (auto ok = wire::decode_payload<register_ok_message>(*what.payload))
+        registered_version_ = ok->version;
       break;
     case message_type::refusal:
       if (auto refusal = wire::decode_payload<refusal_message>(*what.payload)) {
@@ -62,7 +64,8 @@ void bootstrap_client_state::received(const control_received& what) {
         settings_.log.error("bootstrap-refused", "bootstrap {}: {}", i->first, to_string(refusal->reason));
       }
       break;
-    default: break;
+    default:
+      break;
   }
 }
 
@@ -87,7 +90,8 @@ void bootstrap_client_state::tick() {
   for (auto i = links_.begin(); i != links_.end();) {
     auto& [address, l] = *i;
     bool wanted = (registration_ && address == settings_.address) ||
-                  std::any_of(waiting_.begin(), waiting_.end(), [&a = address](const question& q) { return q.address == a; });
+                  std::any_of(waiting_.begin(), waiting_.end(),
+                              [&a = address](const question& q) { return q.address == a; });
     if (l.state == link_state::down && !wanted) {
       i = links_.erase(i);
       continue;
@@ -124,7 +128,8 @@ void bootstrap_client_state::dial(const std::string& address, link& l) {
 void bootstrap_client_state::send_registration(const link& l) {
   if (!registration_) return;
   renew_at_ = now_of(self_) + settings_.renew;
-  tell(broker_, control_send{l.connection, std::make_shared<const wire::bytes>(wire::encode(*registration_))});
+  tell(broker_,
+       control_send{l.connection, std::make_shared<const wire::bytes>(wire::encode(*registration_))});
 }
 
 const topology_entry* bootstrap_client_state::find(const link& l, const question& q) const {
@@ -153,8 +158,8 @@ void bootstrap_client_state::expire(time_point now) {
     auto why = i == links_.end() || !i->second.has_snapshot
                    ? fmt::format("bootstrap {} is not reachable: {}", q.address,
                                  i == links_.end() ? "no answer" : to_string(i->second.last_failure))
-                   : fmt::format("bootstrap {} knows no {} rank {} for \"{}\" ({} ranks registered)", q.address,
-                                 to_string(q.call.role), to_string(q.call.rank), q.call.peer,
+                   : fmt::format("bootstrap {} knows no {} rank {} for \"{}\" ({} ranks registered)",
+                                 q.address, to_string(q.call.role), to_string(q.call.rank), q.call.peer,
                                  i->second.snapshot.ranks.size());
     tell(q.call.asker, resolved{q.call.peer, {}, {errc::peer_unknown, std::move(why), {}}});
     return true;
@@ -167,7 +172,8 @@ void bootstrap_client_state::schedule() {
   for (const auto& q : waiting_) next = std::min(next, q.deadline);
   for (const auto& [address, l] : links_) {
     if (l.state == link_state::down) next = std::min(next, l.retry_at);
-    if (l.state == link_state::open && registration_ && address == settings_.address) next = std::min(next, renew_at_);
+    if (l.state == link_state::open && registration_ && address == settings_.address)
+      next = std::min(next, renew_at_);
   }
   if (next == time_point::max()) return;
   tick_pending_ = true;
@@ -176,8 +182,8 @@ void bootstrap_client_state::schedule() {
   tell_after(delay, self_, handoff::tick{});
 }
 
-bootstrap_client_interface spawn_bootstrap_client(caf::actor_system& system, bootstrap_client_settings settings,
-                                                  caf::actor broker) {
+bootstrap_client_interface spawn_bootstrap_client(caf::actor_system& system,
+                                                  bootstrap_client_settings settings, caf::actor broker) {
   auto behavior = [settings = std::move(settings), broker = std::move(broker)](
                       bootstrap_client_interface::pointer self) -> bootstrap_client_interface::behavior_type {
     auto state = std::make_shared<bootstrap_client_state>(self, settings, broker);

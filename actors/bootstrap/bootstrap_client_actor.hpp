@@ -1,16 +1,16 @@
-// Our side of the registry: keeps this rank registered at the configured bootstrap, whatever happens to that, and finds
-// the ranks of other engines at the bootstrap that a room names. A bootstrap that is down delays new peers and nothing
-// else: sessions that stand go on.
+// Our side of the registry: keeps this rank registered at the configured bootstrap, whatever happens to that,
+// and finds the ranks of other engines at the bootstrap that a room names. A bootstrap that is down delays
+// new peers and nothing else: sessions that stand go on.
 #pragma once
+
+#include "actors/interfaces.hpp"
+#include "actors/log/logger.hpp"
 
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
-
-#include "actors/interfaces.hpp"
-#include "actors/log/logger.hpp"
 
 namespace handoff {
 
@@ -72,7 +72,7 @@ struct bootstrap_client_state {
   bool tick_pending_ = false;
 };
 
-bootstrap_client_interface spawn_bootstrap_client(caf::actor_system& system, bootstrap_client_settings settings,
-                                                  caf::actor broker);
+bootstrap_client_interface spawn_bootstrap_client(caf::actor_system& system,
+                                                  bootstrap_client_settings settings, caf::actor broker);
 
 }  // namespace handoff

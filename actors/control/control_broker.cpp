@@ -1,13 +1,14 @@
 #include "actors/control/control_broker.hpp"
 
-#include <algorithm>
-#include <caf/io/all.hpp>
-#include <map>
-#include <unordered_map>
-
 #include "actors/control/message_stream.hpp"
 #include "actors/control/socket.hpp"
 #include "messages/limits.hpp"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include <caf/io/all.hpp>
 
 namespace handoff {
 namespace {
@@ -65,8 +66,9 @@ class control_broker {
   void accepted(handle hdl) {
     auto address = self_->remote_addr(hdl);
     if (s_.connections.size() >= s_.settings.connections_max) {
-      s_.settings.log.warn("control-refused", "connection from {} refused: limits.control_connections = {} reached",
-                           address, s_.settings.connections_max);
+      s_.settings.log.warn("control-refused",
+                           "connection from {} refused: limits.control_connections = {} reached", address,
+                           s_.settings.connections_max);
       self_->close(hdl);
       return;
     }
@@ -105,10 +107,14 @@ class control_broker {
     auto i = s_.connections.find(hdl);
     if (i == s_.connections.end()) return;
     bool greeting = i->second.state == phase::greeting;
-    end(hdl, greeting ? error{errc::peer_refused, fmt::format("cannot reach {}: connection refused or closed before "
-                                                              "its hello was answered", i->second.address), {}}
-                      : error{errc::peer_gone, fmt::format("{} closed its control connection",
-                                                           describe_peer(i->second)), {}});
+    end(hdl, greeting ? error{errc::peer_refused,
+                              fmt::format("cannot reach {}: connection refused or closed before "
+                                          "its hello was answered",
+                                          i->second.address),
+                              {}}
+                      : error{errc::peer_gone,
+                              fmt::format("{} closed its control connection", describe_peer(i->second)),
+                              {}});
   }
 
   void expire() {
@@ -118,8 +124,9 @@ class control_broker {
     for (auto& [hdl, c] : s_.connections)
       if (c.state == phase::greeting && c.deadline <= now) late.push_back(hdl);
     for (auto hdl : late) {
-      auto text = fmt::format("{} did not say hello within {} ms", s_.connections.at(hdl).address,
-                              std::chrono::duration_cast<std::chrono::milliseconds>(s_.settings.greeting_timeout).count());
+      auto text = fmt::format(
+          "{} did not say hello within {} ms", s_.connections.at(hdl).address,
+          std::chrono::duration_cast<std::chrono::milliseconds>(s_.settings.greeting_timeout).count());
       end(hdl, {errc::timed_out, std::move(text), {}});
     }
     schedule();
@@ -154,7 +161,8 @@ class control_broker {
   void write(handle hdl, const wire::bytes& message) {
     auto& buffer = self_->wr_buf(hdl);
     if (buffer.size() + message.size() > limits::control_write_bytes)
-      return end(hdl, {errc::limit_exceeded, "its unsent control messages exceed limits::control_write_bytes", {}});
+      return end(
+          hdl, {errc::limit_exceeded, "its unsent control messages exceed limits::control_write_bytes", {}});
     auto* first = reinterpret_cast<const char*>(message.data());
     buffer.insert(buffer.end(), first, first + message.size());
     self_->flush(hdl);
@@ -176,39 +184,48 @@ class control_broker {
     s_.connections.erase(i);
     s_.handles.erase(c.id);
     self_->close(hdl);  // flushes what is written first
-    for (auto& user : c.users) tell(user, control_closed{c.state == phase::greeting ? c.ticket : 0, c.id, reason});
+    for (auto& user : c.users)
+      tell(user, control_closed{c.state == phase::greeting ? c.ticket : 0, c.id, reason});
   }
 
   void handle_message(handle hdl, connection& c, control::message_stream::message message) {
     if (c.state == phase::open) return deliver(hdl, c, std::move(message));
     switch (message.header.type) {
-      case message_type::hello: return c.dialled ? unexpected_message(hdl, message) : greeted(hdl, c, message);
-      case message_type::hello_ok: return c.dialled ? answered(hdl, c, message) : unexpected_message(hdl, message);
-      case message_type::refusal: return c.dialled ? refused(hdl, message) : unexpected_message(hdl, message);
-      default: return unexpected_message(hdl, message);
+      case message_type::hello:
+        return c.dialled ? unexpected_message(hdl, message) : greeted(hdl, c, message);
+      case message_type::hello_ok:
+        return c.dialled ? answered(hdl, c, message) : unexpected_message(hdl, message);
+      case message_type::refusal:
+        return c.dialled ? refused(hdl, message) : unexpected_message(hdl, message);
+      default:
+        return unexpected_message(hdl, message);
     }
   }
 
   void unexpected_message(handle hdl, const control::message_stream::message& message) {
-    refuse(hdl, {errc::wire_unsupported, fmt::format("message {} is not expected before hello",
-                                                     to_string(message.header.type)), {}});
+    refuse(hdl, {errc::wire_unsupported,
+                 fmt::format("message {} is not expected before hello", to_string(message.header.type)),
+                 {}});
   }
 
   void greeted(handle hdl, connection& c, const control::message_stream::message& message) {
     auto hello = wire::decode_payload<hello_message>(message.payload);
     if (!hello) return refuse(hdl, hello.error());
     if (hello->protocol_max < limits::protocol_min || hello->protocol_min > limits::protocol_max)
-      return refuse(hdl, {errc::wire_version, fmt::format("{} speaks protocol {} to {}, {} speaks {} to {}",
-                                                          hello->self.engine, hello->protocol_min, hello->protocol_max,
-                                                          s_.settings.self.engine, limits::protocol_min,
-                                                          limits::protocol_max), {}});
+      return refuse(hdl, {errc::wire_version,
+                          fmt::format("{} speaks protocol {} to {}, {} speaks {} to {}", hello->self.engine,
+                                      hello->protocol_min, hello->protocol_max, s_.settings.self.engine,
+                                      limits::protocol_min, limits::protocol_max),
+                          {}});
     if (hello->features != 0)
-      return refuse(hdl, {errc::wire_unsupported, fmt::format("{} needs feature bits {:#x}, which {} does not know",
-                                                              hello->self.engine, hello->features,
-                                                              s_.settings.self.engine), {}});
+      return refuse(hdl, {errc::wire_unsupported,
+                          fmt::format("{} needs feature bits {:#x}, which {} does not know",
+                                      hello->self.engine, hello->features, s_.settings.self.engine),
+                          {}});
     c.peer = hello->self;
     open(c);
-    write(hdl, wire::encode(hello_ok_message{std::min(hello->protocol_max, limits::protocol_max), s_.settings.self}));
+    write(hdl, wire::encode(
+                   hello_ok_message{std::min(hello->protocol_max, limits::protocol_max), s_.settings.self}));
   }
 
   void answered(handle hdl, connection& c, const control::message_stream::message& message) {
@@ -232,20 +249,26 @@ class control_broker {
   void deliver(handle hdl, connection& c, control::message_stream::message message) {
     auto user = c.dialled ? c.users.front() : route(message.header.type);
     if (!user)
-      return refuse(hdl, {errc::wire_unsupported, fmt::format("engine {} does not serve {} here", s_.settings.self.engine,
-                                                              to_string(message.header.type)), {}});
+      return refuse(hdl, {errc::wire_unsupported,
+                          fmt::format("engine {} does not serve {} here", s_.settings.self.engine,
+                                      to_string(message.header.type)),
+                          {}});
     if (std::find(c.users.begin(), c.users.end(), user) == c.users.end()) c.users.push_back(user);
     tell(user, control_received{c.id, c.peer, message.header,
-                                       std::make_shared<const wire::bytes>(std::move(message.payload))});
+                                std::make_shared<const wire::bytes>(std::move(message.payload))});
   }
 
   caf::actor route(message_type type) const {
     switch (type) {
       case message_type::register_rank:
-      case message_type::topology_query: return s_.routes.bootstrap;
-      case message_type::connect_request: return s_.routes.transfer_engine;
-      case message_type::status_query: return s_.routes.monitor;
-      default: return {};
+      case message_type::topology_query:
+        return s_.routes.bootstrap;
+      case message_type::connect_request:
+        return s_.routes.transfer_engine;
+      case message_type::status_query:
+        return s_.routes.monitor;
+      default:
+        return {};
     }
   }
 
@@ -253,7 +276,8 @@ class control_broker {
   broker_state& s_;
 };
 
-caf::behavior make_broker(broker* self, const control_broker_settings& settings, const std::vector<int>& listeners) {
+caf::behavior make_broker(broker* self, const control_broker_settings& settings,
+                          const std::vector<int>& listeners) {
   self->state.settings = settings;
   for (int listener : listeners) self->add_doorman(listener);
   return {
@@ -265,7 +289,8 @@ caf::behavior make_broker(broker* self, const control_broker_settings& settings,
       [self](caf::io::new_data_msg& m) { control_broker(self).received(m); },
       [self](const caf::io::connection_closed_msg& m) { control_broker(self).lost(m.handle); },
       [self](const caf::io::acceptor_closed_msg&) {
-        self->state.settings.log.error("control-listener-lost", "the control listener was closed by the system");
+        self->state.settings.log.error("control-listener-lost",
+                                       "the control listener was closed by the system");
       },
       [self](const tick&) { control_broker(self).expire(); },
   };
@@ -273,7 +298,8 @@ caf::behavior make_broker(broker* self, const control_broker_settings& settings,
 
 }  // namespace
 
-caf::actor spawn_control_broker(caf::actor_system& system, control_broker_settings settings, std::vector<int> listeners) {
+caf::actor spawn_control_broker(caf::actor_system& system, control_broker_settings settings,
+                                std::vector<int> listeners) {
   return system.middleman().spawn_broker(make_broker, std::move(settings), std::move(listeners));
 }
 

@@ -1,17 +1,18 @@
-// The one actor that does control-plane I/O: the listener of this process and every control connection, dialled or
-// accepted. It checks hello (protocol, and later the token) before anybody else hears of a connection, then hands
-// whole, checksummed messages to their users by type: registry, transfer engine, monitor. Nothing in it blocks.
+// The one actor that does control-plane I/O: the listener of this process and every control connection,
+// dialled or accepted. It checks hello (protocol, and later the token) before anybody else hears of a
+// connection, then hands whole, checksummed messages to their users by type: registry, transfer engine,
+// monitor. Nothing in it blocks.
 //
 //   greeting   TCP is up or coming up; hello and hello_ok are awaited, bounded in time and size
 //   open       messages flow
 #pragma once
 
+#include "actors/interfaces.hpp"
+#include "actors/log/logger.hpp"
+
 #include <chrono>
 #include <cstdint>
 #include <vector>
-
-#include "actors/interfaces.hpp"
-#include "actors/log/logger.hpp"
 
 namespace handoff {
 
@@ -22,7 +23,8 @@ struct control_broker_settings {
   logger log;
 };
 
-/// Takes control_routes, control_dial, control_send and control_close. Owns `listeners`, sockets that are listening.
+/// Takes control_routes, control_dial, control_send and control_close. Owns `listeners`, sockets that are
+/// listening.
 caf::actor spawn_control_broker(caf::actor_system& system, control_broker_settings settings,
                                 std::vector<int> listeners);
 

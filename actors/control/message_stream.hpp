@@ -1,12 +1,12 @@
-// Cuts the bytes of one control connection into messages. Pure: bounded memory, no I/O. A malformed message is the end
-// of the connection, because nothing after it can be trusted.
+// Cuts the bytes of one control connection into messages. Pure: bounded memory, no I/O. A malformed message
+// is the end of the connection, because nothing after it can be trusted.
 #pragma once
-
-#include <cstddef>
-#include <vector>
 
 #include "messages/error.hpp"
 #include "messages/wire.hpp"
+
+#include <cstddef>
+#include <vector>
 
 namespace handoff::control {
 

@@ -2,8 +2,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fmt/format.h>
 #include <memory>
+
+#include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
-// The sockets under control connections: ours rather than CAF's, so that address family, limits and a connect that
-// never blocks are ours too.
+// The sockets under control connections: ours rather than CAF's, so that address family, limits and a connect
+// that never blocks are ours too.
 #pragma once
 
 #include "config/host_port.hpp"

@@ -1,13 +1,13 @@
 // What actors log with: checks the level before it formats. Copyable; copies share the embedder's sink.
 #pragma once
 
+#include "actors/log/log_sink.hpp"
+
 #include <memory>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
-
-#include "actors/log/log_sink.hpp"
 
 namespace handoff {
 

@@ -20,7 +20,8 @@ struct monitor_state {
   monitored all;
 };
 
-caf::result<status_report> ask_everybody(monitor_interface::pointer self, const monitored& all, duration deadline) {
+caf::result<status_report> ask_everybody(monitor_interface::pointer self, const monitored& all,
+                                         duration deadline) {
   auto asked = std::make_shared<inquiry>();
   asked->answer = self->make_response_promise<status_report>();
   asked->awaited = all.actors.size() + 1;

@@ -33,12 +33,14 @@ void room_desk::verdict(room_key key, const verdict_effect& effect, slot_id slot
   if ((*passed)->poll == kv_poll::success) ++succeeded_;
   if ((*passed)->poll == kv_poll::failed) {
     ++failed_;
-    settings_.log.warn("room-failed", "{} ({}): {}", to_string(key), side_ == room_side::source ? "source" : "sink",
-                       to_string((*passed)->reason));
+    settings_.log.warn("room-failed", "{} ({}): {}", to_string(key),
+                       side_ == room_side::source ? "source" : "sink", to_string((*passed)->reason));
   }
 }
 
-void room_desk::released(room_key key) { push(key, room_event::kind::released, {}, {}); }
+void room_desk::released(room_key key) {
+  push(key, room_event::kind::released, {}, {});
+}
 
 void room_desk::reject(room_key key, const error& reason) {
   verdict(key, {kv_poll::failed, reason, 0}, {});

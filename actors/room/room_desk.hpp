@@ -1,10 +1,6 @@
-// What the prefill and the decode actor do alike for their rooms: verdicts through the poll gate to the engine, leases,
-// tombstones, timers, counts. One per actor; not an actor itself.
+// What the prefill and the decode actor do alike for their rooms: verdicts through the poll gate to the
+// engine, leases, tombstones, timers, counts. One per actor; not an actor itself.
 #pragma once
-
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "actors/interfaces.hpp"
 #include "actors/lease/lease_table.hpp"
@@ -14,6 +10,10 @@
 #include "actors/room/room_timers.hpp"
 #include "actors/room/tombstones.hpp"
 #include "actors/runtime/verdict_queue.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace handoff {
 

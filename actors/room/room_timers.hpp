@@ -1,12 +1,12 @@
 // The deadlines of all rooms of one actor, earliest first: O(log rooms) per change, one pending tick. Pure.
 #pragma once
 
+#include "actors/room/room_effects.hpp"
+
 #include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
-
-#include "actors/room/room_effects.hpp"
 
 namespace handoff {
 

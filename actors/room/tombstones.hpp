@@ -1,12 +1,12 @@
-// What is remembered of ended rooms, so that late messages find an answer and nothing is resurrected. Bounded in
-// time and number. Pure.
+// What is remembered of ended rooms, so that late messages find an answer and nothing is resurrected. Bounded
+// in time and number. Pure.
 #pragma once
+
+#include "actors/room/room_effects.hpp"
 
 #include <cstddef>
 #include <deque>
 #include <unordered_map>
-
-#include "actors/room/room_effects.hpp"
 
 namespace handoff {
 
@@ -15,12 +15,14 @@ struct tombstone {
   kv_poll poll = kv_poll::failed;
   error reason;
   time_point expires;
-  bool unclaimed = false;  ///< a peer ended it before our engine spoke of it: the engine must still hear of it
+  bool unclaimed =
+      false;  ///< a peer ended it before our engine spoke of it: the engine must still hear of it
 };
 
 class tombstones {
  public:
-  tombstones(std::size_t count_max, duration time_to_live) : count_max_(count_max), time_to_live_(time_to_live) {}
+  tombstones(std::size_t count_max, duration time_to_live)
+      : count_max_(count_max), time_to_live_(time_to_live) {}
 
   void bury(room_key key, kv_poll poll, error reason, bool unclaimed, time_point now) {
     auto& grave = graves_[key.room];

@@ -1,11 +1,12 @@
 #include "actors/runtime/composition.hpp"
 
-#include <fmt/format.h>
-#include <random>
-
 #include "messages/limits.hpp"
 #include "messages/metadata_row.hpp"
 #include "transport/fabric/fabric_transport.hpp"
+
+#include <random>
+
+#include <fmt/format.h>
 
 namespace handoff {
 
@@ -27,7 +28,8 @@ error check_pool(const pool_description& pool, std::size_t number) {
     if (b.layout.item_bytes == 0 || b.layout.item_bytes > UINT64_MAX / pool.pages)
       return refuse(fmt::format("buffer {} has items of {} bytes", i, b.layout.item_bytes));
     if (b.layout.memory != memory_kind::host)
-      return refuse(fmt::format("buffer {} is {} memory; this build serves host memory", i, to_string(b.layout.memory)));
+      return refuse(fmt::format("buffer {} is {} memory; this build serves host memory", i,
+                                to_string(b.layout.memory)));
   }
   return {};
 }
@@ -102,8 +104,8 @@ peer_session_context session_context(const engine_config& config) {
   return c;
 }
 
-sender_context make_sender_context(const engine_config& config, std::shared_ptr<const layout_descriptor> layout,
-                                   rank_coord rank) {
+sender_context make_sender_context(const engine_config& config,
+                                   std::shared_ptr<const layout_descriptor> layout, rank_coord rank) {
   sender_context c;
   c.metadata_region = private_row_region(*layout);
   c.layout = std::move(layout);
@@ -118,8 +120,8 @@ sender_context make_sender_context(const engine_config& config, std::shared_ptr<
   return c;
 }
 
-receiver_context make_receiver_context(const engine_config& config, std::shared_ptr<const layout_descriptor> layout,
-                                       rank_coord rank) {
+receiver_context make_receiver_context(const engine_config& config,
+                                       std::shared_ptr<const layout_descriptor> layout, rank_coord rank) {
   receiver_context c;
   c.layout = std::move(layout);
   c.rank = rank;

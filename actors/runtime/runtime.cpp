@@ -293,7 +293,8 @@ void runtime::close() {
   if (s.closed) return;
   s.closed = true;
   {
-    // The transport is closed by nobody else: after its only caller ended, and while events can still be sent to it.
+    // The transport is closed by nobody else: after its only caller ended, and while events can still be sent
+    // to it.
     caf::scoped_actor self{*s.system};
     auto stop = [&](const auto& actor) {
       if (!actor) return;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 #include <stdexcept>
+
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -12,7 +13,8 @@ namespace handoff {
 static_assert(std::is_trivially_copyable_v<queued_event>);
 
 verdict_queue::verdict_queue(std::size_t capacity)
-    : capacity_(capacity), ring_(static_cast<queued_event*>(::operator new(capacity * sizeof(queued_event)))) {}
+    : capacity_(capacity),
+      ring_(static_cast<queued_event*>(::operator new(capacity * sizeof(queued_event)))) {}
 
 bool verdict_queue::push(const queued_event& event) {
   auto tail = tail_.load(std::memory_order_relaxed);
@@ -39,7 +41,9 @@ event_channel::event_channel(std::size_t capacity)
   if (descriptor_ < 0) throw std::runtime_error(std::string("eventfd: ") + std::strerror(errno));
 }
 
-event_channel::~event_channel() { ::close(descriptor_); }
+event_channel::~event_channel() {
+  ::close(descriptor_);
+}
 
 void event_channel::push(room_side side, const queued_event& event) {
   flush(side);

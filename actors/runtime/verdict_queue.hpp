@@ -1,7 +1,9 @@
-// From the rank's actors to the engine's thread: changed verdicts and `released`. One producer (an actor is one at a
-// time) and one consumer per queue; taking is wait-free, without system call or allocation. The only atomics of
-// actors/ live here.
+// From the rank's actors to the engine's thread: changed verdicts and `released`. One producer (an actor is
+// one at a time) and one consumer per queue; taking is wait-free, without system call or allocation. The only
+// atomics of actors/ live here.
 #pragma once
+
+#include "actors/runtime.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -9,8 +11,6 @@
 #include <deque>
 #include <memory>
 #include <vector>
-
-#include "actors/runtime.hpp"
 
 namespace handoff {
 
@@ -62,7 +62,9 @@ class event_channel {
  private:
   verdict_queue& queue(room_side side) { return side == room_side::source ? source_ : sink_; }
   std::deque<queued_event>& backlog(room_side side) { return backlog_[side == room_side::source ? 0 : 1]; }
-  const std::deque<queued_event>& backlog(room_side side) const { return backlog_[side == room_side::source ? 0 : 1]; }
+  const std::deque<queued_event>& backlog(room_side side) const {
+    return backlog_[side == room_side::source ? 0 : 1];
+  }
   void wake();
 
   verdict_queue source_, sink_;

@@ -1,9 +1,9 @@
-// The connect conversation, both sides. The asking side (a sink that was told of a room) finds the source's control
-// address, connects, and offers an endpoint made for that peer; the asked side judges compatibility and layouts, makes
-// its own endpoint, and answers. Then both endpoints probe each other.
-#include <algorithm>
-
+// The connect conversation, both sides. The asking side (a sink that was told of a room) finds the source's
+// control address, connects, and offers an endpoint made for that peer; the asked side judges compatibility
+// and layouts, makes its own endpoint, and answers. Then both endpoints probe each other.
 #include "actors/transfer_engine/transfer_engine_actor.hpp"
+
+#include <algorithm>
 
 namespace handoff {
 
@@ -27,7 +27,8 @@ void transfer_engine_state::connect(const connect_call& call) {
   d.asked = call.peer;
   d.deadline = now_of(self_) + 2 * settings_.connect_timeout;  // one for finding, one for connecting
   dialogues_.push_back(std::move(d));
-  tell(directory_, resolve_call{call.peer, settings_.self.rank, engine_role::prefill, caf::actor_cast<caf::actor>(self_)});
+  tell(directory_, resolve_call{call.peer, settings_.self.rank, engine_role::prefill,
+                                caf::actor_cast<caf::actor>(self_)});
   schedule();
 }
 
@@ -61,9 +62,11 @@ void transfer_engine_state::opened(const control_opened& what) {
     if (d.state != connect_dialogue::phase::dialling || d.ticket != what.ticket) continue;
     d.connection = what.connection.value;
     if (what.peer.incarnation != d.entry.identity.incarnation)
-      return give_up(d, {errc::peer_gone, fmt::format("{} restarted: {} answers as incarnation {:016x}, the registry has "
-                                                      "{:016x}", d.entry.identity.engine, d.entry.control_address,
-                                                      what.peer.incarnation.value, d.entry.identity.incarnation.value),
+      return give_up(d, {errc::peer_gone,
+                         fmt::format("{} restarted: {} answers as incarnation {:016x}, the registry has "
+                                     "{:016x}",
+                                     d.entry.identity.engine, d.entry.control_address,
+                                     what.peer.incarnation.value, d.entry.identity.incarnation.value),
                          {}});
     return request(d);
   }
@@ -89,8 +92,11 @@ void transfer_engine_state::request(connect_dialogue& d) {
     auto endpoint = transport_->open_peer(id, d.session, d.providers.front());
     if (endpoint) {
       d.peer = id;
-      control(d.connection, connect_request_message{settings_.self, d.session, {std::move(*endpoint)},
-                                                    settings_.compatibility, *settings_.layout,
+      control(d.connection, connect_request_message{settings_.self,
+                                                    d.session,
+                                                    {std::move(*endpoint)},
+                                                    settings_.compatibility,
+                                                    *settings_.layout,
                                                     settings_.control_address});
       return;
     }
@@ -103,9 +109,12 @@ void transfer_engine_state::request(connect_dialogue& d) {
 
 void transfer_engine_state::replied(connect_dialogue& d, const connect_reply_message& reply) {
   if (reply.session != d.session || reply.self.incarnation != d.entry.identity.incarnation)
-    return give_up(d, {errc::wire_malformed, fmt::format("{} answered for session {} instead of {}", reply.self.engine,
-                                                         reply.session.value, d.session.value), {}});
-  if (auto refusal = judge(reply.self, reply.compatibility, reply.layout, true)) return give_up(d, std::move(refusal));
+    return give_up(d, {errc::wire_malformed,
+                       fmt::format("{} answered for session {} instead of {}", reply.self.engine,
+                                   reply.session.value, d.session.value),
+                       {}});
+  if (auto refusal = judge(reply.self, reply.compatibility, reply.layout, true))
+    return give_up(d, std::move(refusal));
   auto& p = add_peer(d.peer, reply.self, d.session, std::make_shared<const layout_descriptor>(reply.layout));
   p.asked = d.asked;
   p.provider = reply.endpoint.provider;
@@ -184,7 +193,8 @@ void transfer_engine_state::received(const control_received& what) {
       auto refusal = wire::decode_payload<refusal_message>(*what.payload);
       return refused(*d, refusal ? refusal->reason : refusal.error());
     }
-    default: settings_.log.warn("control-unexpected", "{} from {}", to_string(what.header.type), what.peer.engine);
+    default:
+      settings_.log.warn("control-unexpected", "{} from {}", to_string(what.header.type), what.peer.engine);
   }
 }
 
@@ -214,28 +224,38 @@ error transfer_engine_state::judge(const engine_identity& peer, const compatibil
   auto verdict = they_send ? compare(record, settings_.compatibility, settings_.rules)
                            : compare(settings_.compatibility, record, settings_.rules);
   if (verdict.refusal) return verdict.refusal;
-  for (const auto& warning : verdict.warnings) settings_.log.warn("peer-differs", "{}: {}", peer.engine, warning);
-  return they_send ? layout::judge_pair(layout, *settings_.layout) : layout::judge_pair(*settings_.layout, layout);
+  for (const auto& warning : verdict.warnings)
+    settings_.log.warn("peer-differs", "{}: {}", peer.engine, warning);
+  return they_send ? layout::judge_pair(layout, *settings_.layout)
+                   : layout::judge_pair(*settings_.layout, layout);
 }
 
 // -- asked -------------------------------------------------------------------------------------------------
 
-void transfer_engine_state::asked_to_connect(const control_received& what, const connect_request_message& request) {
+void transfer_engine_state::asked_to_connect(const control_received& what,
+                                             const connect_request_message& request) {
   auto refuse = [&](error reason) {
     settings_.log.warn("connect-refused", "{}: {}", request.self.engine, to_string(reason));
     control(what.connection.value, refusal_message{std::move(reason)});
   };
   if (request.self != what.peer)
-    return refuse({errc::peer_refused, fmt::format("hello came from {}, connect_request from {}", what.peer.engine,
-                                                   request.self.engine), {}});
-  if (auto reason = judge(request.self, request.compatibility, request.layout, false)) return refuse(std::move(reason));
+    return refuse(
+        {errc::peer_refused,
+         fmt::format("hello came from {}, connect_request from {}", what.peer.engine, request.self.engine),
+         {}});
+  if (auto reason = judge(request.self, request.compatibility, request.layout, false))
+    return refuse(std::move(reason));
   if (peers_.size() >= settings_.peers_max)
-    return refuse({errc::limit_exceeded, fmt::format("{} has transport.peers_max = {} peers already",
-                                                     settings_.self.engine, settings_.peers_max), {}});
+    return refuse({errc::limit_exceeded,
+                   fmt::format("{} has transport.peers_max = {} peers already", settings_.self.engine,
+                               settings_.peers_max),
+                   {}});
   if (auto last = sessions_.find(request.self.incarnation);
       last != sessions_.end() && request.session <= last->second)
-    return refuse({errc::peer_refused, fmt::format("session {} of {} is not newer than session {}", request.session.value,
-                                                   request.self.engine, last->second.value), {}});
+    return refuse({errc::peer_refused,
+                   fmt::format("session {} of {} is not newer than session {}", request.session.value,
+                               request.self.engine, last->second.value),
+                   {}});
   replace_older(request.self);
 
   peer_id id{next_peer_++};
@@ -243,7 +263,8 @@ void transfer_engine_state::asked_to_connect(const control_received& what, const
   auto endpoint = accept(request, id, picked);
   if (!endpoint) return refuse(endpoint.error());
   sessions_[request.self.incarnation] = request.session;
-  auto& p = add_peer(id, request.self, request.session, std::make_shared<const layout_descriptor>(request.layout));
+  auto& p =
+      add_peer(id, request.self, request.session, std::make_shared<const layout_descriptor>(request.layout));
   p.provider = picked->provider;
   p.why = "offered by the peer";
   p.control_address = request.control_address;
@@ -277,7 +298,8 @@ expected<endpoint_record> transfer_engine_state::accept(const connect_request_me
     }
     why += fmt::format(" {}: {};", offer.provider, endpoint.error().detail);
   }
-  return fail(errc::transport_provider, fmt::format("{} serves none of the offered providers:{}", settings_.self.engine, why));
+  return fail(errc::transport_provider,
+              fmt::format("{} serves none of the offered providers:{}", settings_.self.engine, why));
 }
 
 /// Another life of the same rank is over, and so is an older session of the same life.
@@ -285,8 +307,10 @@ void transfer_engine_state::replace_older(const engine_identity& peer) {
   for (auto& [id, p] : peers_) {
     const auto& old = p.machine.peer();
     if (old.engine != peer.engine || old.rank != peer.rank || old.incarnation == peer.incarnation) continue;
-    tell_rooms_lost(p, {errc::peer_gone, fmt::format("{} restarted as incarnation {:016x}", peer.engine,
-                                                     peer.incarnation.value), {}});
+    tell_rooms_lost(p,
+                    {errc::peer_gone,
+                     fmt::format("{} restarted as incarnation {:016x}", peer.engine, peer.incarnation.value),
+                     {}});
     transport_->fence(id);
   }
 }

@@ -1,17 +1,17 @@
 // What the transfer engine keeps per peer session, and per conversation that may become one.
 #pragma once
 
+#include "actors/transfer_engine/peer_session_machine.hpp"
+#include "messages/compatibility.hpp"
+#include "messages/control_messages.hpp"
+#include "messages/ids.hpp"
+
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "actors/transfer_engine/peer_session_machine.hpp"
-#include "messages/compatibility.hpp"
-#include "messages/control_messages.hpp"
-#include "messages/ids.hpp"
 
 namespace handoff {
 
@@ -43,8 +43,8 @@ struct peer_session {
   std::uint64_t connection = 0, ticket = 0;  ///< its control connection; a reconnect under way
   /// The conversation to take up again when the probe fails: with the providers that are left.
   std::optional<connect_dialogue> fallback;
-  bool told = false;                         ///< rooms know it
-  bool lost = false;                         ///< rooms were told that it is gone
+  bool told = false;  ///< rooms know it
+  bool lost = false;  ///< rooms were told that it is gone
 
   session_id session() const { return machine.session(); }
 };

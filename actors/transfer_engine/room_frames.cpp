@@ -1,8 +1,8 @@
 #include "actors/transfer_engine/room_frames.hpp"
 
-#include <fmt/format.h>
-
 #include "messages/wire.hpp"
+
+#include <fmt/format.h>
 
 namespace handoff {
 namespace {
@@ -31,12 +31,18 @@ transport::outgoing_frame encode_room_message(const room_message& message) {
 
 expected<room_message> decode_room_message(message_type type, std::span<const std::byte> payload) {
   switch (type) {
-    case message_type::announce: return decode_as<announce_message>(payload);
-    case message_type::publish: return decode_as<publish_message>(payload);
-    case message_type::room_result: return decode_as<room_result_message>(payload);
-    case message_type::room_done: return decode_as<room_done_message>(payload);
-    case message_type::abort: return decode_as<abort_message>(payload);
-    case message_type::drained: return decode_as<drained_message>(payload);
+    case message_type::announce:
+      return decode_as<announce_message>(payload);
+    case message_type::publish:
+      return decode_as<publish_message>(payload);
+    case message_type::room_result:
+      return decode_as<room_result_message>(payload);
+    case message_type::room_done:
+      return decode_as<room_done_message>(payload);
+    case message_type::abort:
+      return decode_as<abort_message>(payload);
+    case message_type::drained:
+      return decode_as<drained_message>(payload);
     default:
       return fail(errc::wire_unsupported, fmt::format("frame type {} ({}) is not known to this build",
                                                       static_cast<unsigned>(type), to_string(type)));

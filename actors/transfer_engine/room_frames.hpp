@@ -1,11 +1,11 @@
 // Room messages as frames: encoding, decoding, and where each kind goes. Pure.
 #pragma once
 
-#include <span>
-
 #include "actors/room/room_effects.hpp"
 #include "messages/error.hpp"
 #include "transport/transport.hpp"
+
+#include <span>
 
 namespace handoff {
 

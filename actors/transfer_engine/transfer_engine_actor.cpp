@@ -1,20 +1,20 @@
 #include "actors/transfer_engine/transfer_engine_actor.hpp"
 
-#include <algorithm>
-
 #include "actors/transfer_engine/room_frames.hpp"
+
+#include <algorithm>
 
 namespace handoff {
 
-transfer_engine_state::transfer_engine_state(transfer_engine_interface::pointer self, transfer_engine_settings settings,
-                                             std::shared_ptr<transport::transport> transport, caf::actor broker,
-                                             bootstrap_client_interface directory)
+transfer_engine_state::transfer_engine_state(transfer_engine_interface::pointer self,
+                                             transfer_engine_settings settings,
+                                             std::shared_ptr<transport::transport> transport,
+                                             caf::actor broker, bootstrap_client_interface directory)
     : self_(self),
       settings_(std::move(settings)),
       transport_(std::move(transport)),
       broker_(std::move(broker)),
       directory_(std::move(directory)) {}
-
 
 void transfer_engine_state::submit(submit_call& call) {
   transport::transfer_done refused{.id = call.what.id, .peer = call.what.peer, .result = {}, .drained = true};
@@ -41,9 +41,12 @@ void transfer_engine_state::fence(const fence_call& call) {
     tell(actors_.decode, peer_endpoint_closed{call.peer});
     return;
   }
-  settings_.log.warn("peer-fenced", "{} is shut out: its writes did not drain in time", p->machine.peer().engine);
-  tell_rooms_lost(*p, {errc::transport_fenced, fmt::format("{} was shut out: its writes did not drain in time",
-                                                           p->machine.peer().engine), {}});
+  settings_.log.warn("peer-fenced", "{} is shut out: its writes did not drain in time",
+                     p->machine.peer().engine);
+  tell_rooms_lost(*p,
+                  {errc::transport_fenced,
+                   fmt::format("{} was shut out: its writes did not drain in time", p->machine.peer().engine),
+                   {}});
   transport_->fence(call.peer);
 }
 
@@ -65,7 +68,8 @@ void transfer_engine_state::on(transport::peer_ready& e) {
 void transfer_engine_state::on(transport::peer_failed& e) {
   auto* p = find(e.peer, e.session);
   if (!p) return;
-  settings_.log.warn("peer-failed", "{} over {}: {}", p->machine.peer().engine, p->provider, to_string(e.reason));
+  settings_.log.warn("peer-failed", "{} over {}: {}", p->machine.peer().engine, p->provider,
+                     to_string(e.reason));
   peer_session_effects effects;
   p->machine.failed(e.reason, now_of(self_), effects);
   carry_out(*p, effects);
@@ -91,12 +95,13 @@ void transfer_engine_state::on(transport::peer_closed& e) {
   auto i = peers_.find(e.peer);
   if (i == peers_.end()) return;
   auto& p = i->second;
-  tell_rooms_lost(p, {errc::peer_gone, fmt::format("the endpoint for {} was closed", p.machine.peer().engine), {}});
+  tell_rooms_lost(
+      p, {errc::peer_gone, fmt::format("the endpoint for {} was closed", p.machine.peer().engine), {}});
   tell(actors_.prefill, peer_endpoint_closed{e.peer});
   tell(actors_.decode, peer_endpoint_closed{e.peer});
   close_control(p.connection);
-  settings_.log.info("peer-closed", "{} session {} over {}: {}", p.machine.peer().engine, p.session().value, p.provider,
-                     e.fenced ? "fenced" : "closed");
+  settings_.log.info("peer-closed", "{} session {} over {}: {}", p.machine.peer().engine, p.session().value,
+                     p.provider, e.fenced ? "fenced" : "closed");
   peers_.erase(i);
 }
 
@@ -168,7 +173,8 @@ void transfer_engine_state::tell_rooms_ready(peer_session& p) {
 void transfer_engine_state::tell_rooms_lost(peer_session& p, const error& reason) {
   if (p.lost) return;
   p.lost = true;
-  settings_.log.warn("peer-lost", "{} session {}: {}", p.machine.peer().engine, p.session().value, to_string(reason));
+  settings_.log.warn("peer-lost", "{} session {}: {}", p.machine.peer().engine, p.session().value,
+                     to_string(reason));
   if (!p.told && p.fallback) return fall_back(p, reason);
   if (p.told) {
     tell(actors_.prefill, peer_down{p.id, reason});
@@ -202,7 +208,9 @@ void transfer_engine_state::tick() {
     auto count = dialogues_.size();
     auto& d = dialogues_[i];
     if (d.deadline <= now)
-      give_up(d, {errc::timed_out, fmt::format("connecting to \"{}\" took longer than timeouts.connect_ms", d.asked), {}});
+      give_up(d, {errc::timed_out,
+                  fmt::format("connecting to \"{}\" took longer than timeouts.connect_ms", d.asked),
+                  {}});
     if (dialogues_.size() == count) ++i;
   }
   schedule();
@@ -242,10 +250,10 @@ status_part transfer_engine_state::status() const {
 }
 
 transfer_engine_interface spawn_transfer_engine(caf::actor_system& system, transfer_engine_settings settings,
-                                                std::shared_ptr<transport::transport> transport, caf::actor broker,
-                                                bootstrap_client_interface directory) {
-  auto behavior = [settings = std::move(settings), transport = std::move(transport), broker = std::move(broker),
-                   directory = std::move(directory)](
+                                                std::shared_ptr<transport::transport> transport,
+                                                caf::actor broker, bootstrap_client_interface directory) {
+  auto behavior = [settings = std::move(settings), transport = std::move(transport),
+                   broker = std::move(broker), directory = std::move(directory)](
                       transfer_engine_interface::pointer self) -> transfer_engine_interface::behavior_type {
     auto state = std::make_shared<transfer_engine_state>(self, settings, transport, broker, directory);
     return {

@@ -1,16 +1,17 @@
-// The only actor that owns a transport. Finds and connects peers, posts plans, carries frames between ranks, and tells
-// the rank's actors about peers that come and go. Decisions about a peer's life stand in peer_session_machine.
+// The only actor that owns a transport. Finds and connects peers, posts plans, carries frames between ranks,
+// and tells the rank's actors about peers that come and go. Decisions about a peer's life stand in
+// peer_session_machine.
 #pragma once
+
+#include "actors/interfaces.hpp"
+#include "actors/log/logger.hpp"
+#include "actors/transfer_engine/peer.hpp"
 
 #include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
-
-#include "actors/interfaces.hpp"
-#include "actors/log/logger.hpp"
-#include "actors/transfer_engine/peer.hpp"
 
 namespace handoff {
 
@@ -65,9 +66,10 @@ class transfer_engine_state {
 
   // their side
   void asked_to_connect(const control_received& what, const connect_request_message& request);
-  expected<endpoint_record> accept(const connect_request_message& request, peer_id peer, const endpoint_record*& picked);
-  error judge(const engine_identity& peer, const compatibility_record& record, const layout_descriptor& layout,
-              bool they_send);
+  expected<endpoint_record> accept(const connect_request_message& request, peer_id peer,
+                                   const endpoint_record*& picked);
+  error judge(const engine_identity& peer, const compatibility_record& record,
+              const layout_descriptor& layout, bool they_send);
   void replace_older(const engine_identity& peer);
   peer_session& add_peer(peer_id id, const engine_identity& peer, session_id session,
                          std::shared_ptr<const layout_descriptor> layout);
@@ -108,7 +110,7 @@ class transfer_engine_state {
 };
 
 transfer_engine_interface spawn_transfer_engine(caf::actor_system& system, transfer_engine_settings settings,
-                                                std::shared_ptr<transport::transport> transport, caf::actor broker,
-                                                bootstrap_client_interface directory);
+                                                std::shared_ptr<transport::transport> transport,
+                                                caf::actor broker, bootstrap_client_interface directory);
 
 }  // namespace handoff

@@ -1,27 +1,29 @@
-// Engines in one process, as an embedder would make them: pools in plain memory, the runtime's API, nothing else.
+// Engines in one process, as an embedder would make them: pools in plain memory, the runtime's API, nothing
+// else.
 #pragma once
 
-#include <doctest/doctest.h>
-#include <poll.h>
+#include "actors/runtime.hpp"
+#include "config/engine_config.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <mutex>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "actors/runtime.hpp"
-#include "config/engine_config.hpp"
+#include <doctest/doctest.h>
+#include <poll.h>
 
 namespace handoff::test {
 
 inline constexpr std::uint32_t page_tokens = 4, pages = 64, layers = 2;
 inline constexpr std::uint64_t token_bytes = 32;
 
-inline engine_config config_for(const std::string& name, const std::string& bootstrap, const std::string& provider) {
+inline engine_config config_for(const std::string& name, const std::string& bootstrap,
+                                const std::string& provider) {
   engine_config c;
   c.engine.name = name;
   c.model.name = "smollm2-135m";
@@ -92,7 +94,8 @@ class engine {
       }
       if (found) return found;
       if (count > 0) continue;
-      auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+      auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
       if (left.count() <= 0) return {};
       if (!rt->arm()) continue;
       pollfd p{rt->wait_fd(), POLLIN, 0};
@@ -102,13 +105,15 @@ class engine {
 
   std::optional<room_event> wait_poll(room_id room, kv_poll poll) {
     return wait_for([&](const room_event& e) {
-      return e.key.room == room && e.what == room_event::kind::verdict && (e.poll == poll || is_terminal(e.poll));
+      return e.key.room == room && e.what == room_event::kind::verdict &&
+             (e.poll == poll || is_terminal(e.poll));
     });
   }
   std::optional<room_event> wait_released(room_id room) {
     for (const auto& e : seen)
       if (e.key.room == room && e.what == room_event::kind::released) return e;
-    return wait_for([&](const room_event& e) { return e.key.room == room && e.what == room_event::kind::released; });
+    return wait_for(
+        [&](const room_event& e) { return e.key.room == room && e.what == room_event::kind::released; });
   }
 
   std::string log() {

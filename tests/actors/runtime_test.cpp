@@ -1,7 +1,7 @@
 // Rooms between runtimes of one process, over real libfabric providers.
-#include <cstring>
-
 #include "tests/actors/engine_fixture.hpp"
+
+#include <cstring>
 
 using namespace handoff;
 using namespace handoff::test;
@@ -28,8 +28,8 @@ struct trio {
 void fill(engine& e, std::uint64_t tokens, const std::vector<page_id>& page_list, int seed) {
   for (std::uint32_t buffer = 0; buffer < layers * 2; ++buffer)
     for (std::uint64_t t = 0; t < tokens; ++t)
-      std::memset(e.token(buffer, page_list[t / page_tokens], t % page_tokens), static_cast<int>(seed + 16 * buffer + t),
-                  token_bytes);
+      std::memset(e.token(buffer, page_list[t / page_tokens], t % page_tokens),
+                  static_cast<int>(seed + 16 * buffer + t), token_bytes);
 }
 
 bool holds(engine& e, std::uint64_t tokens, const std::vector<page_id>& page_list, int seed) {
@@ -55,7 +55,8 @@ void hand_over(trio& t, room_id room, std::uint64_t tokens, const std::vector<pa
   REQUIRE(!t.decode.rt->publish(room, std::span(&sink, 1), tokens));
 
   auto first = tokens / 2 / page_tokens * page_tokens;
-  metadata_row row{.first_token = seed, .cached_tokens = 7, .cached_device = 0, .cached_host = 0, .cached_storage = 0};
+  metadata_row row{
+      .first_token = seed, .cached_tokens = 7, .cached_device = 0, .cached_host = 0, .cached_storage = 0};
   if (first > 0) REQUIRE(!t.prefill.rt->send(room, {0, first}, nullptr));
   REQUIRE(!t.prefill.rt->send(room, {.first_token = first, .last_token = tokens, .last = true}, &row));
 
