@@ -110,7 +110,8 @@ void add_run(CLI::App& app, int& status) {
       ->check(CLI::Range(1u, 1u << 24));
   run->callback([o, &status] {
     const auto problem = serve(*o);
-    if (problem) fmt::print(stderr, "handoff run: {}\n", to_string(problem));
+    const bool bad_file = exit_status(problem.code) == exit_usage;  // its lines name the file already
+    if (problem) fmt::print(stderr, "{}\n", bad_file ? problem.detail : "handoff run: " + to_string(problem));
     status = problem.code == errc::invalid_argument ? exit_usage : exit_status(problem.code);
   });
 }

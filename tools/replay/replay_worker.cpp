@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -66,6 +67,7 @@ class worker {
   std::optional<resource_counts> baseline_;
   std::vector<std::string> shm_names_;
   bool ended_ = false;
+  std::atomic<bool> finished_ = false;  ///< read by the runtime's threads: peers end now, that is no news
 };
 
 error worker::set_up() {
@@ -95,8 +97,9 @@ error worker::make_engine() {
   options.role = setup_->role;
   options.sabotage = setup_->sabotage;
   options.sabotage_seed = setup_->seed;
-  options.log = [role = setup_->role](log_level level, std::string_view event, std::string_view text) {
-    if (level >= log_level::warn) fmt::print(stderr, "{}: {}: {}\n", to_string(role), event, text);
+  options.log = [this, role = setup_->role](log_level level, std::string_view event, std::string_view text) {
+    if (level >= log_level::warn && !finished_)
+      fmt::print(stderr, "{}: {}: {}\n", to_string(role), event, text);
   };
   auto engine = runtime::create(std::move(options));
   if (!engine) return engine.error();
@@ -162,7 +165,9 @@ error worker::obey(const std::string& line) {
   } else if (parsed->kind == kind::ping) {
     (void)write_line(output_, make_line(kind::pong));
   } else if (parsed->kind == kind::finish) {
-    say(kind::summary, summarize());
+    const auto summary = summarize();
+    finished_ = true;
+    say(kind::summary, summary);
   } else {
     return {errc::wire_unsupported,
             fmt::format("'{}' means nothing to a {} worker", parsed->kind, to_string(setup_->role)),

@@ -18,6 +18,8 @@ constexpr std::uint64_t progress_ns = 3'000'000'000;
 constexpr std::uint32_t hung_margin_s = 10;
 /// Rooms that may fail before the rest is given up.
 constexpr std::uint64_t failures_max = 20;
+/// How long processes may take to end once the replay has failed.
+constexpr std::chrono::milliseconds hurry{2'000};
 
 }  // namespace
 
@@ -32,7 +34,8 @@ error router::run(replay_report& report) {
   if (!problem) problem = replay_rooms();
   report.elapsed_ns = now_ns() - started_ns_;
   if (!problem) problem = finish();
-  if (const auto ends = workers_.stop(); !ends.empty() && !problem) problem = {errc::peer_gone, ends, {}};
+  if (const auto ends = workers_.stop(problem ? hurry : worker_group::patience); !ends.empty() && !problem)
+    problem = {errc::peer_gone, ends, {}};
   if (!problem) check_shm();
   return problem;
 }
@@ -40,14 +43,18 @@ error router::run(replay_report& report) {
 // -- processes ---------------------------------------------------------------------------------------------
 
 error router::start_workers() {
-  std::string bootstrap;
-  for (const auto role : {engine_role::bootstrap, engine_role::prefill, engine_role::decode})
+  std::string bootstrap, endpoint;
+  if (auto e = start_worker(engine_role::bootstrap, "")) return e;
+  if (auto e = wait_ready(engine_role::bootstrap, bootstrap)) return e;
+  for (const auto role : {engine_role::prefill, engine_role::decode})
     if (auto e = start_worker(role, bootstrap)) return e;
+  for (const auto role : {engine_role::prefill, engine_role::decode})
+    if (auto e = wait_ready(role, endpoint)) return e;
   workers_.allow_silence(worker_group::silence_when_running);
   return {};
 }
 
-error router::start_worker(engine_role role, std::string& bootstrap) {
+error router::start_worker(engine_role role, const std::string& bootstrap) {
   worker_setup setup;
   setup.role = role;
   setup.model = plan_.model;
@@ -59,12 +66,15 @@ error router::start_worker(engine_role role, std::string& bootstrap) {
   setup.timeout_s = plan_.timeout_s;
   setup.seed = plan_.seed;
   setup.sabotage = plan_.sabotage;
-  if (auto e = workers_.start(setup)) return e;
+  return workers_.start(setup);
+}
+
+error router::wait_ready(engine_role role, std::string& endpoint) {
   const auto line = workers_.expect(role, kind::ready);
   if (!line) return line.error();
   const auto ready = body_of<ready_note>(*line);
   if (!ready) return ready.error();
-  if (role == engine_role::bootstrap) bootstrap = ready->endpoint;
+  endpoint = ready->endpoint;
   say_(fmt::format("{:<9} ready, pid {}, {}", to_string(role), workers_.pid(role), ready->control_address));
   return {};
 }
@@ -121,6 +131,7 @@ error router::replay_rooms() {
     if (auto e = wait_below(i == 0 ? 1 : plan_.concurrency)) return e;
     if (i > 0) continue;
     if (auto e = mark()) return e;
+    say_(fmt::format("the first request is through, {} others follow", plan_.tokens.size() - 1));
   }
   return wait_below(1);
 }
@@ -202,7 +213,7 @@ void router::settle(std::uint64_t room, const flight& f) {
   }
   ++r.failures[f.sink->failure.empty() ? f.source->failure : f.sink->failure];
   const auto side = [](const room_outcome& o) {
-    return o.failure.empty() ? std::string("success") : fmt::format("{}: {}", o.failure, o.reason);
+    return o.failure.empty() ? std::string("success") : o.reason.empty() ? o.failure : o.reason;
   };
   find(fmt::format("room {} failed; decode says {}; prefill says {}", room, side(*f.sink), side(*f.source)));
 }

@@ -38,7 +38,8 @@ class router {
   };
 
   error start_workers();
-  error start_worker(engine_role role, std::string& bootstrap);
+  error start_worker(engine_role role, const std::string& bootstrap);
+  error wait_ready(engine_role role, std::string& endpoint);
   error replay_rooms();
   error start_room(std::uint64_t index);
   /// Waits for lines until fewer than `active` rooms are under way.

@@ -3,6 +3,8 @@
 #include "tools/replay/room_driver.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -12,8 +14,6 @@ namespace handoff::replay {
 namespace {
 
 constexpr std::uint64_t ping_ns = 1'000'000'000;
-/// An ordered end closes endpoints and joins threads.
-constexpr std::chrono::milliseconds end_patience{10'000};
 
 }  // namespace
 
@@ -63,6 +63,11 @@ error worker_group::check_silence() const {
 }
 
 expected<std::vector<worker_group::message>> worker_group::wait(std::chrono::milliseconds timeout) {
+  if (!kept_.empty()) return std::exchange(kept_, {});
+  return wait_for_new(timeout);
+}
+
+expected<std::vector<worker_group::message>> worker_group::wait_for_new(std::chrono::milliseconds timeout) {
   std::vector<message> lines;
   std::vector<pollfd> waits{{interrupt_fd_, POLLIN, 0}};
   for (const auto& [role, w] : workers_) waits.push_back({w.process.output(), POLLIN, 0});
@@ -97,7 +102,7 @@ error worker_group::read_lines(engine_role role, worker& w, std::vector<message>
 }
 
 error worker_group::how_it_ended(engine_role role, worker& w) {
-  const auto how = w.process.wait(end_patience);
+  const auto how = w.process.wait(patience);
   return {errc::peer_gone,
           fmt::format("the {} process (pid {}) ended: {}", to_string(role), w.process.pid(),
                       how.empty() ? "exit status 0" : how),
@@ -106,19 +111,35 @@ error worker_group::how_it_ended(engine_role role, worker& w) {
 
 expected<control_line> worker_group::expect(engine_role role, std::string_view kind) {
   while (true) {
-    auto lines = wait(std::chrono::seconds(1));
+    const auto it = std::find_if(kept_.begin(), kept_.end(),
+                                 [&](const message& m) { return m.role == role && m.line.kind == kind; });
+    if (it != kept_.end()) {
+      auto line = std::move(it->line);
+      kept_.erase(it);
+      return line;
+    }
+    auto lines = wait_for_new(std::chrono::seconds(1));
     if (!lines) return unexpected(lines.error());
-    for (auto& m : *lines)
-      if (m.role == role && m.line.kind == kind) return std::move(m.line);
+    std::move(lines->begin(), lines->end(), std::back_inserter(kept_));
   }
 }
 
-std::string worker_group::stop() {
-  for (auto& [role, w] : workers_) w.process.close_input();
+std::string worker_group::stop(std::chrono::milliseconds patience_each) {
   std::string problems;
-  for (auto& [role, w] : workers_)
-    if (const auto how = w.process.wait(end_patience); !how.empty())
+  const auto end = [&](engine_role role, worker& w) {
+    const auto how = w.process.wait(patience_each);
+    if (!how.empty())
       problems += fmt::format("{}the {} process: {}", problems.empty() ? "" : "; ", to_string(role), how);
+  };
+  // The engines first: they would miss the registry.
+  for (auto& [role, w] : workers_)
+    if (role != engine_role::bootstrap) w.process.close_input();
+  for (auto& [role, w] : workers_)
+    if (role != engine_role::bootstrap) end(role, w);
+  if (const auto registry = workers_.find(engine_role::bootstrap); registry != workers_.end()) {
+    registry->second.process.close_input();
+    end(registry->first, registry->second);
+  }
   return problems;
 }
 

@@ -19,6 +19,8 @@ class worker_group {
  public:
   /// A worker that computes answers within milliseconds; one that sweeps its whole pool takes longer.
   static constexpr std::chrono::seconds silence_when_running{10}, silence_when_sweeping{120};
+  /// An ordered end closes endpoints and joins threads.
+  static constexpr std::chrono::milliseconds patience{10'000};
 
   /// @param interrupt_fd readable when the user wants an end
   explicit worker_group(int interrupt_fd) : interrupt_fd_(interrupt_fd) {}
@@ -36,11 +38,11 @@ class worker_group {
   /// Lines that came within `timeout`, at once when there are some. Errors: a worker ended, failed or is
   /// silent (named, with how it ended), aborted (the user's interrupt).
   expected<std::vector<message>> wait(std::chrono::milliseconds timeout);
-  /// The next line of that kind from that worker, other kinds are dropped.
+  /// The next line of that kind from that worker; other lines are kept for later.
   expected<control_line> expect(engine_role role, std::string_view kind);
 
-  /// Ends all in order; the text names those that did not end well, empty if none.
-  std::string stop();
+  /// Ends all in order, kills those that take longer; the text names what did not end well, empty if nothing.
+  std::string stop(std::chrono::milliseconds patience_each);
   pid_t pid(engine_role role) const { return workers_.at(role).process.pid(); }
 
  private:
@@ -50,6 +52,7 @@ class worker_group {
     std::uint64_t heard_ns = 0;
   };
 
+  expected<std::vector<message>> wait_for_new(std::chrono::milliseconds timeout);
   void ping();
   error check_silence() const;
   error read_lines(engine_role role, worker& w, std::vector<message>& out);
@@ -57,6 +60,7 @@ class worker_group {
 
   int interrupt_fd_;
   std::map<engine_role, worker> workers_;
+  std::vector<message> kept_;  ///< came while another one was expected
   std::chrono::milliseconds silence_ = silence_when_sweeping;
   std::uint64_t pinged_ns_ = 0;
 };
