@@ -228,7 +228,7 @@ void engine::wait(time_point now) {
     return;
   }
   next_round_ = {};  // a wait may end because of any of them
-  nap_ = std::max<duration>(nap_ * 2, first_nap);
+  nap_ = std::clamp<duration>(nap_ * 2, first_nap, longest_wait);
   if (eager) until = std::min<time_point>(until, now + std::min<duration>(nap_, eager_nap_max));
   if (provider_->caps.wait_descriptor)
     wait_for_descriptors(until);

@@ -55,7 +55,10 @@ class recorder : public event_sink {
   }
   std::vector<event> everything() const;
   /// Called for each event as it comes, on whatever thread brings it. Set before anything happens.
-  void watch(std::function<void(const event&)> watcher) { watcher_ = std::move(watcher); }
+  void watch(std::function<void(const event&)> watcher) {
+    std::lock_guard lock(mutex_);
+    watcher_ = std::move(watcher);
+  }
   /// Changes whenever something was recorded.
   std::size_t count() const;
 
