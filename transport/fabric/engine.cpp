@@ -24,9 +24,9 @@ using std::chrono::milliseconds;
 constexpr auto first_nap = microseconds(20);
 /// A connection makes progress only when it is polled, and a refused post is tried again.
 constexpr auto eager_nap_max = milliseconds(1);
-/// Nothing moved for so long: naps grow beyond nap_max, by this factor.
-constexpr auto quiet_after = milliseconds(200);
-constexpr int quiet_factor = 2;
+/// No command and no event for so long: naps grow beyond nap_max, by this factor.
+constexpr auto quiet_after = milliseconds(1000);
+constexpr int quiet_factor = 4;
 /// While some endpoints are busy, the others are looked at this often (a look costs 2 us on tcp).
 constexpr auto look_at_others = microseconds(500);
 /// The longest wait of all: timers are exact, this is for what nobody thought of.
@@ -181,7 +181,9 @@ void engine::run() {
   while (!stopping_) {
     const auto now = now_steady();
     bool moved = take_commands(now);
+    if (moved) last_active_ = now;
     moved |= step_links(now);
+    if (!events_.empty()) last_active_ = now;  // heartbeats make none
     output_.emit(events_);
     if (moved) {
       last_moved_ = now;
@@ -255,7 +257,7 @@ void engine::wait_for_descriptors(time_point until) {
 }
 
 void engine::nap(time_point now, time_point until) {
-  const bool quiet = now - last_moved_ > quiet_after;
+  const bool quiet = now - last_active_ > quiet_after;
   nap_ = std::min<duration>(nap_, quiet ? limits_.nap_max * quiet_factor : limits_.nap_max);
   if (links_.empty()) nap_ = longest_wait;
   sleep({}, std::min<duration>(nap_, until - now_steady()));

@@ -76,7 +76,7 @@ class engine {
   std::map<peer_id, std::unique_ptr<peer_link>> links_;
   std::vector<event> events_;
   bool stopping_ = false;
-  time_point last_moved_{}, next_round_{};
+  time_point last_moved_{}, last_active_{}, next_round_{};
   duration nap_{};
 
   // Between the threads.

@@ -7,7 +7,7 @@
 namespace handoff::transport::fabric {
 
 namespace {
-constexpr auto look_interval = std::chrono::milliseconds(25);
+constexpr auto look_interval = std::chrono::milliseconds(50);
 constexpr std::int64_t hang_ns = 100'000'000;
 }  // namespace
 
