@@ -151,7 +151,7 @@ struct control_closed {
 };
 /// Who gets what from connections that others opened; null where this process does not serve it.
 struct control_routes {
-  caf::actor bootstrap, transfer_engine, monitor;
+  caf::actor bootstrap, transfer_engine;
 };
 
 // -- transfer engine <-> bootstrap client

@@ -5,7 +5,6 @@
 //                         topology_query -> topology_snapshot, sent again whenever the version changes
 //   engine -> engine      connect_request -> connect_reply or refusal; a rebuild repeats it with session + 1;
 //                         the connection stays open, its end is the first sign of a dead peer
-//   tool -> monitor       status_query -> status_reply
 #pragma once
 
 #include "messages/compatibility.hpp"
@@ -138,18 +137,6 @@ struct topology_snapshot_message {
   friend bool operator==(const topology_snapshot_message&, const topology_snapshot_message&) = default;
 };
 
-struct status_query_message {
-  static constexpr auto type = message_type::status_query;
-  std::uint32_t detail = 0;
-  friend bool operator==(const status_query_message&, const status_query_message&) = default;
-};
-
-struct status_reply_message {
-  static constexpr auto type = message_type::status_reply;
-  std::vector<std::uint8_t> json;  ///< UTF-8; may be longer than a string of a message
-  friend bool operator==(const status_reply_message&, const status_reply_message&) = default;
-};
-
 /// What the codec refuses after decoding; see messages/wire_codec.hpp.
 error check_limits(const hello_message& x);
 error check_limits(const endpoint_record& x);
@@ -217,13 +204,4 @@ auto inspect(F& f, topology_snapshot_message& x) {
   return fields(f, "topology_snapshot", field("bootstrap", x.bootstrap), field("version", x.version),
                 field("ranks", x.ranks));
 }
-template <class F>
-auto inspect(F& f, status_query_message& x) {
-  return fields(f, "status_query", field("detail", x.detail));
-}
-template <class F>
-auto inspect(F& f, status_reply_message& x) {
-  return fields(f, "status_reply", field("json", x.json));
-}
-
 }  // namespace handoff

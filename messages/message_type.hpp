@@ -35,9 +35,6 @@ enum class message_type : std::uint16_t {
   // transfer engine <-> transfer engine
   connect_request = 120,
   connect_reply = 121,
-  // tool <-> monitor
-  status_query = 130,
-  status_reply = 131,
 };
 
 std::string_view to_string(message_type type);

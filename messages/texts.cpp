@@ -122,10 +122,6 @@ std::string_view to_string(message_type type) {
       return "connect_request";
     case message_type::connect_reply:
       return "connect_reply";
-    case message_type::status_query:
-      return "status_query";
-    case message_type::status_reply:
-      return "status_reply";
   }
   return "unknown";
 }

@@ -265,9 +265,7 @@ class control_broker {
         return s_.routes.bootstrap;
       case message_type::connect_request:
         return s_.routes.transfer_engine;
-      case message_type::status_query:
-        return s_.routes.monitor;
-      default:
+        default:
         return {};
     }
   }

@@ -17,6 +17,8 @@ class logger {
   logger(log_sink sink, log_level lowest)
       : sink_(sink ? std::make_shared<const log_sink>(std::move(sink)) : nullptr), lowest_(lowest) {}
 
+  bool enabled(log_level level) const { return sink_ && level >= lowest_; }
+
   template <class... Ts>
   void debug(std::string_view event, fmt::format_string<Ts...> text, Ts&&... values) const {
     write(log_level::debug, event, text, std::forward<Ts>(values)...);
@@ -37,7 +39,7 @@ class logger {
  private:
   template <class... Ts>
   void write(log_level level, std::string_view event, fmt::format_string<Ts...> text, Ts&&... values) const {
-    if (sink_ && level >= lowest_) (*sink_)(level, event, fmt::format(text, std::forward<Ts>(values)...));
+    if (enabled(level)) (*sink_)(level, event, fmt::format(text, std::forward<Ts>(values)...));
   }
 
   std::shared_ptr<const log_sink> sink_;

@@ -9,6 +9,16 @@
 #include <fmt/format.h>
 
 namespace handoff {
+namespace {
+
+transition_log log_transitions(const logger& log, std::string_view side) {
+  if (!log.enabled(log_level::debug)) return {};  // no text is made on the hot path
+  return [log, side](const room_key& key, std::string_view from, std::string_view to, time_point) {
+    log.debug("room-state", "{} ({}): {} -> {}", to_string(key), side, from, to);
+  };
+}
+
+}  // namespace
 
 error check_pool(const pool_description& pool, std::size_t number) {
   auto refuse = [&](std::string text) {
@@ -105,7 +115,8 @@ peer_session_context session_context(const engine_config& config) {
 }
 
 sender_context make_sender_context(const engine_config& config,
-                                   std::shared_ptr<const layout_descriptor> layout, rank_coord rank) {
+                                   std::shared_ptr<const layout_descriptor> layout, rank_coord rank,
+                                   const logger& log) {
   sender_context c;
   c.metadata_region = private_row_region(*layout);
   c.layout = std::move(layout);
@@ -113,7 +124,10 @@ sender_context make_sender_context(const engine_config& config,
   c.origin = fmt::format("{} {}", config.engine.name, to_string(rank));
   c.unclaimed_timeout = from_ms(config.timeouts.room_bootstrap_ms);
   c.bootstrap_timeout = from_ms(config.timeouts.room_bootstrap_ms);
-  c.send_timeout = from_ms(config.timeouts.room_transferring_ms);
+  c.send_timeout = from_ms(config.timeouts.room_waiting_ms);
+  c.sending_timeout = from_ms(config.timeouts.room_transferring_ms);
+  c.chunks_max = config.limits.chunks_per_room;
+  c.log = log_transitions(log, "source");
   c.result_timeout = from_ms(config.timeouts.room_result_ms);
   c.transfer_timeout = from_ms(config.timeouts.transfer_ms);
   c.quarantine_timeout = from_ms(config.timeouts.quarantine_ms);
@@ -121,7 +135,8 @@ sender_context make_sender_context(const engine_config& config,
 }
 
 receiver_context make_receiver_context(const engine_config& config,
-                                       std::shared_ptr<const layout_descriptor> layout, rank_coord rank) {
+                                       std::shared_ptr<const layout_descriptor> layout, rank_coord rank,
+                                       const logger& log) {
   receiver_context c;
   c.layout = std::move(layout);
   c.rank = rank;
@@ -130,6 +145,7 @@ receiver_context make_receiver_context(const engine_config& config,
   c.waiting_timeout = from_ms(config.timeouts.room_waiting_ms);
   c.transfer_timeout = from_ms(config.timeouts.room_transferring_ms);
   c.quarantine_timeout = from_ms(config.timeouts.quarantine_ms);
+  c.log = log_transitions(log, "sink");
   return c;
 }
 

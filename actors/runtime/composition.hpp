@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/decode/receiver_machine.hpp"
+#include "actors/log/logger.hpp"
 #include "actors/prefill/sender_machine.hpp"
 #include "actors/runtime.hpp"
 #include "actors/transfer_engine/peer_session_machine.hpp"
@@ -35,9 +36,11 @@ transport::settings transport_settings(const engine_config& config, incarnation_
 compatibility_record make_compatibility(const engine_config& config);
 peer_session_context session_context(const engine_config& config);
 sender_context make_sender_context(const engine_config& config,
-                                   std::shared_ptr<const layout_descriptor> layout, rank_coord rank);
+                                   std::shared_ptr<const layout_descriptor> layout, rank_coord rank,
+                                   const logger& log);
 receiver_context make_receiver_context(const engine_config& config,
-                                       std::shared_ptr<const layout_descriptor> layout, rank_coord rank);
+                                       std::shared_ptr<const layout_descriptor> layout, rank_coord rank,
+                                       const logger& log);
 incarnation_id new_incarnation();
 
 }  // namespace handoff

@@ -210,9 +210,9 @@ void runtime::impl::spawn_rank() {
 
   room_desk_settings desk{
       layout, events, source_rows, slots, c.limits.rooms, c.limits.tombstones, from_ms(t.tombstone_ms), log};
-  prefill = spawn_prefill(*system, {make_sender_context(c, layout, options.rank), desk}, engine);
+  prefill = spawn_prefill(*system, {make_sender_context(c, layout, options.rank, log), desk}, engine);
   desk.rows = sink_rows;
-  decode = spawn_decode(*system, {make_receiver_context(c, layout, options.rank), desk}, engine);
+  decode = spawn_decode(*system, {make_receiver_context(c, layout, options.rank, log), desk}, engine);
 
   auto as_actor = [](const auto& handle) { return caf::actor_cast<caf::actor>(handle); };
   tell(engine, rank_actors{as_actor(prefill), as_actor(decode)});
