@@ -7,13 +7,11 @@
 
 #include <doctest/doctest.h>
 
-using namespace handoff;
-using namespace handoff::transport;
-
+namespace handoff::transport {
 namespace {
 
 /// Copies blocks from its one local region to memory that stands for the peer's.
-class copying_transport final : public transport::transport {
+class copying_transport final : public transport {
  public:
   std::vector<std::byte> source = std::vector<std::byte>(1024), target = std::vector<std::byte>(1024);
   std::vector<transfer> taken;
@@ -61,7 +59,7 @@ struct scene {
 
   explicit scene(sabotage_kind kind, std::uint64_t seed = 0) : scene(kind, seed, new copying_transport) {}
   scene(sabotage_kind kind, std::uint64_t seed, copying_transport* copying)
-      : inner(copying), outer(std::unique_ptr<transport::transport>(copying), kind, seed) {
+      : inner(copying), outer(std::unique_ptr<transport>(copying), kind, seed) {
     REQUIRE(outer.register_region({inner->source.data(), inner->source.size(), memory_kind::host}));
   }
 
@@ -191,3 +189,5 @@ TEST_CASE("the seed chooses the transfer, within the bounds that are told") {
   CHECK(std::count(hit.begin(), hit.end(), true) ==
         sabotage_transport::passed_max - sabotage_transport::passed_min + 1);
 }
+
+}  // namespace handoff::transport
