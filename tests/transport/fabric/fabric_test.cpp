@@ -7,6 +7,7 @@
 #include "transport/fabric/watchdog.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -14,7 +15,6 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -100,14 +100,15 @@ TEST_CASE("the watchdog frees a thread that spins in an endpoint's lock, and mar
   const int fd = open(path.c_str(), O_RDWR);
   auto* page = static_cast<char*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
   close(fd);
-  auto* lock = reinterpret_cast<volatile pthread_spinlock_t*>(page + 24);
-  pthread_spin_lock(lock);
+  std::atomic_ref<int> lock(*reinterpret_cast<int*>(page + 24));
+  const int free = lock.exchange(0x7eadbeef);  // as if taken; a spin loop waits until it looks free again
   CHECK_FALSE((*e)->approachable());
   watchdog dog;
   std::thread stuck([&] {
     dog.watch_this_thread();
     watchdog::step inside(dog, **e);
-    pthread_spin_lock(lock);
+    while (lock != free) {
+    }
   });
   stuck.join();
   CHECK((*e)->broken());
