@@ -278,7 +278,9 @@ expected<T> decode_payload(byte_span payload) {
 
 template <class T>
 bytes encode(const T& message, header h) {
-  bytes out(header_bytes);
+  bytes out;
+  out.reserve(header_bytes + 64);  // most messages; also, g++ 12 warns of bounds where a vector grows from 32
+  out.resize(header_bytes);
   encode_payload(message, out);
   h.type = T::type;
   seal(h, out);

@@ -265,7 +265,7 @@ class control_broker {
         return s_.routes.bootstrap;
       case message_type::connect_request:
         return s_.routes.transfer_engine;
-        default:
+      default:
         return {};
     }
   }

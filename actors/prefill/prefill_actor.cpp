@@ -94,6 +94,7 @@ prefill_state::room* prefill_state::room_for(const peer_view& from, room_key key
                                              rank_coord sink, bool may_open) {
   auto i = rooms_.find(key.room);
   if (i != rooms_.end()) return &i->second;
+  desk_.graves.adopt(key);
   const auto* grave = desk_.graves.find(key.room);
   if (grave && key.attempt <= grave->key.attempt) {
     // Ended here: what a late message must hear is why.

@@ -36,6 +36,12 @@ class tombstones {
     return i == graves_.end() ? nullptr : &i->second;
   }
 
+  /// A room that ended before it met an attempt ends the first one that comes.
+  void adopt(room_key key) {
+    auto i = graves_.find(key.room);
+    if (i != graves_.end() && i->second.key.attempt.value == 0) i->second.key = key;
+  }
+
   void claim(room_id room) {
     auto i = graves_.find(room);
     if (i != graves_.end()) i->second.unclaimed = false;

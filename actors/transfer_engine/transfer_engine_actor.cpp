@@ -177,8 +177,13 @@ void transfer_engine_state::tell_rooms_lost(peer_session& p, const error& reason
                      to_string(reason));
   if (!p.told && p.fallback) return fall_back(p, reason);
   if (p.told) {
-    tell(actors_.prefill, peer_down{p.id, reason});
-    tell(actors_.decode, peer_down{p.id, reason});
+    auto named = reason;
+    if (reason.code != errc::peer_gone && reason.code != errc::transport_fenced)
+      named = {errc::peer_gone,
+               fmt::format("engine {} is lost: {}", p.machine.peer().engine, to_string(reason)),
+               {}};
+    tell(actors_.prefill, peer_down{p.id, named});
+    tell(actors_.decode, peer_down{p.id, named});
   } else if (!p.asked.empty()) {
     tell(actors_.decode, connect_failed{p.asked, reason});
   }

@@ -1,89 +1,9 @@
-// Rooms between runtimes of one process, over real libfabric providers.
-#include "tests/actors/engine_fixture.hpp"
-
-#include <cstring>
+// Rooms between runtimes of one process, over real libfabric providers: those that go well, those that are
+// aborted from either side, and those that lose their peer.
+#include "tests/actors/trio.hpp"
 
 using namespace handoff;
 using namespace handoff::test;
-
-namespace {
-
-std::vector<page_id> ids(std::initializer_list<std::uint32_t> values) {
-  std::vector<page_id> result;
-  for (auto v : values) result.push_back({v});
-  return result;
-}
-
-struct trio {
-  explicit trio(const std::string& provider, const engine::configure& change = {})
-      : bootstrap("registry", engine_role::bootstrap, "", provider, change),
-        prefill("prefill-0", engine_role::prefill, bootstrap.rt->endpoint(), provider, change),
-        decode("decode-0", engine_role::decode, bootstrap.rt->endpoint(), provider, change) {}
-
-  std::string where() { return bootstrap.rt->endpoint(); }
-
-  engine bootstrap, prefill, decode;
-};
-
-void fill(engine& e, std::uint64_t tokens, const std::vector<page_id>& page_list, int seed) {
-  for (std::uint32_t buffer = 0; buffer < layers * 2; ++buffer)
-    for (std::uint64_t t = 0; t < tokens; ++t)
-      std::memset(e.token(buffer, page_list[t / page_tokens], t % page_tokens),
-                  static_cast<int>(seed + 16 * buffer + t), token_bytes);
-}
-
-bool holds(engine& e, std::uint64_t tokens, const std::vector<page_id>& page_list, int seed) {
-  for (std::uint32_t buffer = 0; buffer < layers * 2; ++buffer)
-    for (std::uint64_t t = 0; t < tokens; ++t) {
-      auto* bytes = e.token(buffer, page_list[t / page_tokens], t % page_tokens);
-      for (std::uint64_t i = 0; i < token_bytes; ++i)
-        if (bytes[i] != static_cast<std::byte>(seed + 16 * buffer + t)) return false;
-    }
-  return true;
-}
-
-/// One room all the way, chunk by chunk.
-void hand_over(trio& t, room_id room, std::uint64_t tokens, const std::vector<page_id>& from,
-               const std::vector<page_id>& to, int seed) {
-  fill(t.prefill, tokens, from, seed);
-  REQUIRE(!t.decode.rt->announce(room, t.where(), "request"));
-  page_span source{{0}, 0, from, 0}, sink{{0}, 0, to, 0};
-  REQUIRE(!t.prefill.rt->offer(room, std::span(&source, 1), tokens, std::chrono::seconds(60), "request"));
-  auto announced = t.decode.wait_poll(room, kv_poll::waiting_for_input);
-  REQUIRE_MESSAGE(announced, t.decode.log());
-  REQUIRE_MESSAGE(announced->poll == kv_poll::waiting_for_input, announced->reason.data());
-  REQUIRE(!t.decode.rt->publish(room, std::span(&sink, 1), tokens));
-
-  auto first = tokens / 2 / page_tokens * page_tokens;
-  metadata_row row{
-      .first_token = seed, .cached_tokens = 7, .cached_device = 0, .cached_host = 0, .cached_storage = 0};
-  if (first > 0) REQUIRE(!t.prefill.rt->send(room, {0, first}, nullptr));
-  REQUIRE(!t.prefill.rt->send(room, {.first_token = first, .last_token = tokens, .last = true}, &row));
-
-  auto done = t.decode.wait_poll(room, kv_poll::success);
-  REQUIRE_MESSAGE(done, (t.decode.log() + t.prefill.log()));
-  CHECK_MESSAGE(done->poll == kv_poll::success, done->reason.data());
-  metadata_row received;
-  CHECK(!t.decode.rt->commit(room, received));
-  CHECK(received == row);
-  CHECK(holds(t.decode, tokens, to, seed));
-  auto sent = t.prefill.wait_poll(room, kv_poll::success);
-  REQUIRE(sent);
-  CHECK_MESSAGE(sent->poll == kv_poll::success, sent->reason.data());
-  CHECK(t.prefill.wait_released(room));
-  CHECK(t.decode.wait_released(room));
-}
-
-void check_baseline(engine& e) {
-  auto s = e.rt->status();
-  CHECK(s.rooms == 0);
-  CHECK(s.leases == 0);
-  CHECK(s.leased_pages == 0);
-  CHECK(s.slots_used == 0);
-  CHECK(s.transfers_active == 0);
-}
-
-}  // namespace
 
 TEST_CASE("a room crosses between two runtimes with every byte and its metadata row") {
   for (const std::string provider : {"tcp", "shm"}) {
@@ -97,4 +17,178 @@ TEST_CASE("a room crosses between two runtimes with every byte and its metadata 
     check_baseline(t.prefill);
     check_baseline(t.decode);
   }
+}
+
+TEST_CASE("a room's id may be used again once it was released: the next attempt stands in every message") {
+  trio t("tcp");
+  for (int round = 1; round <= 3; ++round) {
+    hand_over(t, {42}, 9, ids({1, 2, 3}), ids({3, 2, 1}), round);
+    CHECK(t.decode.seen.back().key.attempt.value == static_cast<unsigned>(round));
+  }
+}
+
+TEST_CASE("the sink may announce and publish before the source offers, and the source before the sink") {
+  trio t("tcp");
+  hand_over(t, {1}, 4, ids({0}), ids({0}), 1);  // connected from here on
+  std::vector<page_id> pages = ids({5, 6});
+  page_span span{{0}, 0, pages, 0};
+  metadata_row row{
+      .first_token = 5, .cached_tokens = 0, .cached_device = 0, .cached_host = 0, .cached_storage = 0};
+
+  REQUIRE(!t.decode.rt->announce({2}, t.where(), "sink first"));
+  REQUIRE(t.decode.wait_poll({2}, kv_poll::waiting_for_input));
+  REQUIRE(!t.decode.rt->publish({2}, std::span(&span, 1), 8));
+  REQUIRE(t.decode.wait_poll({2}, kv_poll::transferring));
+  REQUIRE(!t.prefill.rt->offer({2}, std::span(&span, 1), 8, std::chrono::seconds(60), "sink first"));
+  REQUIRE(!t.prefill.rt->send({2}, {.first_token = 0, .last_token = 8, .last = true}, &row));
+  CHECK(t.decode.wait_poll({2}, kv_poll::success)->poll == kv_poll::success);
+
+  std::vector<page_id> others = ids({7, 8});
+  page_span other{{0}, 0, others, 0};
+  REQUIRE(!t.prefill.rt->offer({3}, std::span(&other, 1), 8, std::chrono::seconds(60), "source first"));
+  REQUIRE(!t.prefill.rt->send({3}, {.first_token = 0, .last_token = 8, .last = true}, &row));
+  REQUIRE(!t.decode.rt->announce({3}, t.where(), "source first"));
+  REQUIRE(t.decode.wait_poll({3}, kv_poll::waiting_for_input));
+  REQUIRE(!t.decode.rt->publish({3}, std::span(&other, 1), 8));
+  CHECK(t.decode.wait_poll({3}, kv_poll::success)->poll == kv_poll::success);
+}
+
+TEST_CASE("an abort from either side ends the room on both with one reason and nothing held") {
+  trio t("tcp");
+  hand_over(t, {1}, 4, ids({0}), ids({0}), 1);
+  std::uint64_t number = 10;
+  for (bool by_source : {true, false})
+    for (bool published : {true, false}) {
+      CAPTURE(by_source);
+      CAPTURE(published);
+      room_id room{number++};
+      auto pages = ids({4, 9, 5});
+      page_span span{{0}, 0, pages, 0};
+      REQUIRE(!t.prefill.rt->offer(room, std::span(&span, 1), 12, std::chrono::seconds(60), "aborted"));
+      REQUIRE(!t.decode.rt->announce(room, t.where(), "aborted"));
+      REQUIRE(t.decode.wait_poll(room, kv_poll::waiting_for_input));
+      if (published) {
+        REQUIRE(!t.decode.rt->publish(room, std::span(&span, 1), 12));
+        REQUIRE(!t.prefill.rt->send(room, {.first_token = 0, .last_token = 4}, nullptr));
+        REQUIRE(t.prefill.wait_poll(room, kv_poll::transferring));
+      }
+      REQUIRE(!(by_source ? t.prefill : t.decode).rt->abort(room, "the client went away"));
+      auto source = t.prefill.wait_poll(room, kv_poll::failed),
+           sink = t.decode.wait_poll(room, kv_poll::failed);
+      REQUIRE(source);
+      REQUIRE_MESSAGE(sink, (t.prefill.log() + "-- decode\n" + t.decode.log()));
+      CHECK(source->code == errc::aborted);
+      CHECK(sink->code == errc::aborted);
+      CHECK(std::string(source->reason.data()) == sink->reason.data());
+      CHECK(std::string(sink->reason.data()).find("the client went away") != std::string::npos);
+      CHECK(t.prefill.wait_released(room));
+      CHECK(t.decode.wait_released(room));
+    }
+  CHECK(t.decode.rt->quiesce({10}, std::chrono::seconds(1)));
+  check_baseline(t.prefill);
+  check_baseline(t.decode);
+}
+
+TEST_CASE("a peer that closes fails its rooms on the other side in bounded time, by name") {
+  for (const std::string provider : {"tcp", "shm"}) {
+    CAPTURE(provider);
+    trio t(provider);
+    hand_over(t, {1}, 4, ids({0}), ids({0}), 1);
+    auto pages = ids({4, 9});
+    page_span span{{0}, 0, pages, 0};
+    REQUIRE(!t.prefill.rt->offer({2}, std::span(&span, 1), 8, std::chrono::seconds(60), ""));
+    REQUIRE(!t.decode.rt->announce({2}, t.where(), ""));
+    REQUIRE(t.decode.wait_poll({2}, kv_poll::waiting_for_input));
+    REQUIRE(!t.decode.rt->publish({2}, std::span(&span, 1), 8));
+    REQUIRE(t.decode.wait_poll({2}, kv_poll::transferring));
+    t.prefill.rt->close();
+    auto failed = t.decode.wait_poll({2}, kv_poll::failed);
+    REQUIRE(failed);
+    CHECK(failed->code == errc::peer_gone);
+    CHECK(std::string(failed->reason.data()).find("prefill-0") != std::string::npos);
+    CHECK(t.decode.wait_released({2}));
+    check_baseline(t.decode);
+  }
+}
+
+TEST_CASE("engines of different model revisions refuse each other, and the room says both values") {
+  engine bootstrap("registry", engine_role::bootstrap, "", "tcp");
+  auto where = bootstrap.rt->endpoint();
+  engine prefill("prefill-0", engine_role::prefill, where, "tcp", [](auto& c) { c.model.revision = "a"; });
+  engine decode("decode-0", engine_role::decode, where, "tcp", [](auto& c) { c.model.revision = "b"; });
+  REQUIRE(!decode.rt->announce({1}, where, ""));
+  auto failed = decode.wait_poll({1}, kv_poll::failed);
+  REQUIRE(failed);
+  CHECK(failed->code == errc::peer_incompatible);
+  CHECK(std::string(failed->reason.data()).find("model_revision: prefill has \"a\", decode has \"b\"") !=
+        std::string::npos);
+  CHECK(prefill.log().find("model_revision: prefill has \"a\", decode has \"b\"") != std::string::npos);
+  CHECK(decode.wait_released({1}));
+}
+
+TEST_CASE("a room for an engine that cannot be found fails within the connect bound") {
+  engine lonely("decode-0", engine_role::decode, "127.0.0.1:1", "tcp", [](auto& c) {
+    c.timeouts.connect_ms = 300;
+    c.timeouts.probe_ms = 100;
+    c.timeouts.retry_ms = 50;
+  });
+  REQUIRE(!lonely.rt->announce({1}, "127.0.0.1:1", ""));
+  auto failed = lonely.wait_poll({1}, kv_poll::failed);
+  REQUIRE(failed);
+  CHECK(failed->code == errc::peer_unknown);
+  CHECK(std::string(failed->reason.data()).find("127.0.0.1:1") != std::string::npos);
+  CHECK(lonely.wait_released({1}));
+  check_baseline(lonely);
+}
+
+TEST_CASE("pages that another room holds fail the second room and leave the first alone") {
+  trio t("tcp");
+  auto pages = ids({4, 9});
+  page_span span{{0}, 0, pages, 0};
+  REQUIRE(!t.prefill.rt->offer({1}, std::span(&span, 1), 8, std::chrono::seconds(60), ""));
+  REQUIRE(!t.prefill.rt->offer({2}, std::span(&span, 1), 8, std::chrono::seconds(60), ""));
+  auto failed = t.prefill.wait_poll({2}, kv_poll::failed);
+  REQUIRE(failed);
+  CHECK(failed->code == errc::pages_conflict);
+  CHECK(t.prefill.wait_released({2}));
+  CHECK(t.prefill.rt->status().leased_pages == 2);
+  REQUIRE(!t.prefill.rt->abort({1}, "done with it"));
+  CHECK(t.prefill.wait_released({1}));
+  check_baseline(t.prefill);
+}
+
+TEST_CASE("calls that cannot be served are refused at once and change nothing") {
+  trio t("tcp");
+  auto pages = ids({1, 2});
+  page_span span{{0}, 0, pages, 0};
+  auto& prefill = *t.prefill.rt;
+  auto& decode = *t.decode.rt;
+  auto offer = [&](room_id room, page_span s, std::uint64_t tokens) {
+    return prefill.offer(room, std::span(&s, 1), tokens, std::chrono::seconds(60), "").code;
+  };
+  CHECK(offer({1}, {{7}, 0, pages, 0}, 8) != errc::ok);  // no such component
+  CHECK(offer({1}, {{0}, 0, pages, 0}, 9) != errc::ok);  // a page short
+  CHECK(offer({1}, {{0}, 2, pages, 0}, 8) != errc::ok);  // not on a page border
+  auto twice = ids({1, 1}), outside = ids({1, 64});
+  CHECK(offer({1}, {{0}, 0, twice, 0}, 8) != errc::ok);
+  CHECK(offer({1}, {{0}, 0, outside, 0}, 8) != errc::ok);
+  CHECK(prefill.send({1}, {0, 4}, nullptr).code == errc::room_unknown);
+  CHECK(decode.publish({1}, std::span(&span, 1), 8).code == errc::room_unknown);
+  metadata_row row;
+  CHECK(decode.commit({1}, row).code == errc::room_state);
+  CHECK(decode.announce({1}, "", "").code == errc::invalid_argument);
+  CHECK(decode.announce({1}, t.where(), std::string(limits::label_bytes + 1, 'x')).code ==
+        errc::invalid_argument);
+  CHECK(offer({1}, span, 8) == errc::ok);
+  CHECK(offer({1}, span, 8) == errc::room_duplicate);
+  CHECK(prefill.send({1}, {0, 4, 0, UINT32_MAX, true}, nullptr).code == errc::invalid_argument);
+  CHECK(prefill.send({1}, {4, 0}, nullptr).code == errc::invalid_argument);
+  CHECK(!prefill.abort({99}, "unknown rooms are nobody's"));
+  CHECK(prefill.start().code == errc::room_state);
+  CHECK(prefill.register_pool({}).error().code == errc::room_state);
+  REQUIRE(!prefill.abort({1}, ""));
+  CHECK(t.prefill.wait_released({1}));
+  prefill.close();
+  CHECK(offer({2}, span, 8) == errc::closed);
+  check_baseline(t.decode);
 }
