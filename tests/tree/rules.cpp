@@ -248,8 +248,8 @@ violations folder_readmes(const source_tree& tree) {
       continue;
     }
     auto lines = std::count(readme->second.begin(), readme->second.end(), '\n');
-    if (lines < 10 || lines > 80)
-      out.push_back(fmt::format("{}/README.md:1: {} lines, 10 to 80 are asked for", folder, lines));
+    if (lines < 8 || lines > 80)
+      out.push_back(fmt::format("{}/README.md:1: {} lines, 8 to 80 are asked for", folder, lines));
   }
   return out;
 }

@@ -33,7 +33,7 @@ violations guarded_headers(const source_tree& tree);
 /// No notes to self and no path of one person's machine, in sources, build files and documents.
 violations banned_words(const source_tree& tree);
 
-/// Every folder of sources down to the second level says in a README of 10 to 80 lines what belongs there.
+/// Every folder of sources down to the second level says in a README of 8 to 80 lines what belongs there.
 violations folder_readmes(const source_tree& tree);
 
 /// Sources of more than 500 lines: a sign to split, not a fault.

@@ -114,7 +114,7 @@ TEST_CASE("a folder without a README, or with one that says nothing, is refused"
   source_tree tree = {
       {"config/models/a.json", "{}"}, {"transport/sim/deep/a.cpp", ""}, {"cmake/a.cmake", ""}};
   CHECK(folder_readmes(tree).size() == 2);
-  tree["transport/README.md"] = std::string(10, '\n');
+  tree["transport/README.md"] = std::string(8, '\n');
   tree["transport/sim/README.md"] = std::string(80, '\n');
   CHECK(folder_readmes(tree).empty());
   tree["transport/sim/README.md"] = "# sim\n";

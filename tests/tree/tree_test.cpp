@@ -57,6 +57,10 @@ TEST_CASE("no notes to self and no paths of one machine") {
   check_none(banned_words(project()));
 }
 
+TEST_CASE("every folder says what belongs there") {
+  check_none(folder_readmes(project()));
+}
+
 TEST_CASE("files of more than 500 lines are listed") {
   for (const auto& file : long_files(project())) MESSAGE("long: " << file);
 }
