@@ -45,6 +45,14 @@ TEST_CASE("every message type has its struct in the list, once") {
   }
 }
 
+TEST_CASE_TEMPLATE_DEFINE("every member is a field, in declared order", T, members) {
+  member_probe probe;
+  T x{};
+  probe.check(x);
+  CHECK(probe.complete);
+}
+TEST_CASE_TEMPLATE_APPLY(members, message_list);
+
 TEST_CASE_TEMPLATE_DEFINE("a message comes back as it was sent", T, round_trip) {
   for (std::uint64_t seed = 1; seed <= rounds; ++seed) {
     INFO("seed ", seed);

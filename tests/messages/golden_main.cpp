@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   const auto messages = handoff::test::encode_golden();
   if (verb == "write" && argc <= 3) {
     std::ofstream out(argc == 3 ? argv[2] : HANDOFF_GOLDEN_FILE);
-    for (const auto& m : messages) out << to_line(m) << '\n';
+    for (const auto& m : messages) out << to_lines(m);
     return out.flush() ? 0 : 1;
   }
   if (verb == "corpus" && argc == 3) {

@@ -79,6 +79,55 @@ struct length_probe {
   }
 };
 
+/// Whether fields lie in memory as they are named: in declared order and side by side but for padding, so
+/// that no member was left out of `inspect` or changed places.
+struct member_probe {
+  using own_inspector = void;
+  bool complete = true;
+
+  template <class T>
+  void check(T& x) {
+    const std::byte* base = reinterpret_cast<std::byte*>(&x);
+    next_ = base;
+    inspect(*this, x);
+    expect(alignof(T), base + sizeof(T));
+  }
+  template <class... Ts>
+  bool object(const char*, field_ref<Ts>... refs) {
+    (visit(refs.value), ...);
+    return true;
+  }
+
+ private:
+  template <class T>
+  void visit(T& x) {
+    expect(alignof(T), reinterpret_cast<std::byte*>(&x));
+    next_ += sizeof(T);
+    if constexpr (wire::detail::is_vector<T>) {
+      if constexpr (std::is_class_v<typename T::value_type>) check_inner<typename T::value_type>();
+    } else if constexpr (std::is_class_v<T>) {
+      check_inner<T>();
+    }
+  }
+  template <class T>
+  void check_inner() {
+    if constexpr (!std::is_same_v<T, std::string>) {
+      member_probe inner;
+      T x{};
+      inner.check(x);
+      complete = complete && inner.complete;
+    }
+  }
+  void expect(std::size_t alignment, const std::byte* at) {
+    auto address = reinterpret_cast<std::uintptr_t>(next_);
+    address = (address + alignment - 1) / alignment * alignment;
+    complete = complete && address == reinterpret_cast<std::uintptr_t>(at);
+    next_ = at;
+  }
+
+  const std::byte* next_ = nullptr;
+};
+
 /// Copies the first `count` of the outermost fields of one message to another.
 template <class T>
 class prefix_copier {
