@@ -169,15 +169,15 @@ class control_broker {
   }
 
   /// Tells the other side why, then closes.
-  void refuse(handle hdl, error reason) {
+  void refuse(handle hdl, const error& reason) {
     auto i = s_.connections.find(hdl);
     if (i == s_.connections.end()) return;
     s_.settings.log.warn("control-refused", "{}: {}", describe_peer(i->second), to_string(reason));
     write(hdl, wire::encode(refusal_message{reason}));
-    end(hdl, std::move(reason));
+    end(hdl, reason);
   }
 
-  void end(handle hdl, error reason) {
+  void end(handle hdl, const error& reason) {
     auto i = s_.connections.find(hdl);
     if (i == s_.connections.end()) return;
     auto c = std::move(i->second);

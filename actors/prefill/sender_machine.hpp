@@ -114,7 +114,7 @@ class sender_machine {
   void move(sender_state to, time_point now);
   void fail(error reason, const sink* told, time_point now, room_effects& out);
   void give_up(error reason, time_point now, room_effects& out);
-  error first_reason(error reason) const { return giving_up_ ? giving_up_ : std::move(reason); }
+  error first_reason(const error& reason) const { return giving_up_ ? giving_up_ : reason; }
   void settle(time_point now, room_effects& out);
   void check_ready(time_point now, room_effects& out);
   void check_done(time_point now, room_effects& out);

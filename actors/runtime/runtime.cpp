@@ -388,7 +388,7 @@ error runtime::send(room_id room, const chunk& what, const metadata_row* row) {
             {}};
   send_call call{room, {what.first_token, what.last_token, what.first_layer, what.last_layer}, what.last, {}};
   if (row) call.row = *row;
-  tell(s.prefill, std::move(call));
+  tell(s.prefill, call);
   return {};
 }
 
