@@ -111,7 +111,7 @@ void sender_machine::transfer_done(const transport::transfer_done& done, time_po
   if (done.result && !s->confirmed && !terminal()) {
     auto reason = done.result;
     reason.detail = fmt::format("{}: writing to {}: {}", to_string(key_), name_of(s->view), reason.detail);
-    return fail(first_reason(std::move(reason)), nullptr, now, out);
+    return fail(first_reason(reason), nullptr, now, out);
   }
   if (state() == sender_state::sending && row_ && !s->final_submitted && s->in_flight.empty())
     submit(*s, {}, true, out);
