@@ -19,14 +19,11 @@ mapped_memory::~mapped_memory() {
 }
 
 void recorder::on_events(std::span<event> events) {
-  std::unique_lock lock(mutex_);
+  std::lock_guard lock(mutex_);
   for (event& e : events) {
     if (watcher_) watcher_(e);
     events_.push_back(std::move(e));
   }
-  blocked_ = held_;
-  released_.wait(lock, [this] { return !held_; });
-  blocked_ = false;
 }
 
 std::vector<event> recorder::everything() const {
@@ -37,22 +34,6 @@ std::vector<event> recorder::everything() const {
 std::size_t recorder::count() const {
   std::lock_guard lock(mutex_);
   return events_.size();
-}
-
-void recorder::hold() {
-  std::lock_guard lock(mutex_);
-  held_ = true;
-}
-
-void recorder::release() {
-  std::lock_guard lock(mutex_);
-  held_ = false;
-  released_.notify_all();
-}
-
-bool recorder::blocked() const {
-  std::lock_guard lock(mutex_);
-  return blocked_;
 }
 
 bool poll_until(const std::function<bool()>& predicate, duration limit) {

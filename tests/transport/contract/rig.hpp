@@ -5,7 +5,6 @@
 
 #include "transport/transport.hpp"
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -62,17 +61,10 @@ class recorder : public event_sink {
   /// Changes whenever something was recorded.
   std::size_t count() const;
 
-  /// While held, on_events blocks: a way to stop an engine thread that has an event to hand over.
-  void hold();
-  void release();
-  bool blocked() const;
-
  private:
   mutable std::mutex mutex_;
-  std::condition_variable released_;
   std::vector<event> events_;
   std::function<void(const event&)> watcher_;
-  bool held_ = false, blocked_ = false;
 };
 
 struct rig_options {
