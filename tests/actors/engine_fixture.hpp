@@ -38,6 +38,10 @@ inline engine_config config_for(const std::string& name, const std::string& boot
 
 /// One engine of one rank with a pool of `pages` pages and `layers` layers of K and V.
 class engine {
+  // Before the runtime, whose threads log until it is closed.
+  std::mutex mutex_;
+  std::string log_;
+
  public:
   using configure = std::function<void(engine_config&)>;
 
@@ -124,10 +128,6 @@ class engine {
   std::vector<std::byte> memory;
   std::vector<room_event> seen;
   std::unique_ptr<runtime> rt;
-
- private:
-  std::mutex mutex_;
-  std::string log_;
 };
 
 }  // namespace handoff::test

@@ -46,6 +46,8 @@ inline bool holds(engine& e, std::uint64_t tokens, const std::vector<page_id>& p
 /// One room all the way, chunk by chunk.
 inline void hand_over(trio& t, room_id room, std::uint64_t tokens, const std::vector<page_id>& from,
                       const std::vector<page_id>& to, int seed) {
+  t.prefill.seen.clear();
+  t.decode.seen.clear();
   fill(t.prefill, tokens, from, seed);
   REQUIRE(!t.decode.rt->announce(room, t.where(), "request"));
   page_span source{{0}, 0, from, 0}, sink{{0}, 0, to, 0};
