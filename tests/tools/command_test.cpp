@@ -42,7 +42,7 @@ void check_contains(const std::string& text, const std::string& part) {
 
 void check_usage_error(const std::vector<std::string>& arguments, const std::string& part) {
   const auto r = run_command(arguments);
-  CHECK(r.status == 2);
+  CHECK_MESSAGE(r.status == 2, r.err);
   check_contains(r.err, part);
   CHECK(r.out.find("ready") == r.out.npos);
 }
@@ -127,8 +127,10 @@ TEST_CASE("run serves until it is told to end, and says where") {
     check_contains(engine.out, role + " test dp0 pp0 cp0 tp0 serves: control 127.0.0.1:");
     check_contains(engine.out, "bootstrap " + address);
     kill(engine.pid(), role == "prefill" ? SIGTERM : SIGINT);
-    CHECK(engine.finish() == 0);
+    const int status = engine.finish();
+    CHECK_MESSAGE(status == 0, engine.err);
   }
   kill(bootstrap.pid(), SIGTERM);
-  CHECK(bootstrap.finish() == 0);
+  const int status = bootstrap.finish();
+  CHECK_MESSAGE(status == 0, bootstrap.err);
 }

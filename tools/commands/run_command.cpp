@@ -61,8 +61,14 @@ error serve(const run_options& o) {
   const auto rank = parse_rank(o.rank);
   if (!rank) return rank.error();
 
-  const stop_signals signals;
   std::optional<replay::pool_memory> memory;  // outlives the runtime
+  if (role_of(o.role) != engine_role::bootstrap) {
+    auto pool = own_pool(*config, o.pages);
+    if (!pool) return pool.error();
+    memory.emplace(std::move(*pool));
+  }
+
+  const stop_signals signals;
   runtime_options options;
   options.config = *config;
   options.role = role_of(o.role);
@@ -71,13 +77,9 @@ error serve(const run_options& o) {
   options.log = log_to_stderr;
   auto engine = runtime::create(std::move(options));
   if (!engine) return engine.error();
-  if (role_of(o.role) != engine_role::bootstrap) {
-    auto pool = own_pool(*config, o.pages);
-    if (!pool) return pool.error();
-    memory.emplace(std::move(*pool));
-    const auto component = (*engine)->register_pool(memory->describe());
-    if (!component) return component.error();
-  }
+  if (memory)
+    if (const auto component = (*engine)->register_pool(memory->describe()); !component)
+      return component.error();
   if (auto e = (*engine)->start()) return e;
   fmt::print("{} {} {} serves: control {}, bootstrap {}\n", o.role, config->engine.name, to_string(*rank),
              (*engine)->control_address(), (*engine)->endpoint());
