@@ -85,7 +85,7 @@ error serve(const run_options& o) {
              (*engine)->control_address(), (*engine)->endpoint());
   std::fflush(stdout);
   signals.wait();
-  const auto drained = (*engine)->drain(std::chrono::milliseconds(config->timeouts.drain_ms));
+  auto drained = (*engine)->drain(std::chrono::milliseconds(config->timeouts.drain_ms));
   (*engine)->close();
   return drained;
 }
