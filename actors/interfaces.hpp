@@ -149,6 +149,9 @@ struct control_closed {
   connection_id connection;
   error reason;
 };
+/// Close every connection and open none any more; answered with true when CAF's I/O loop has let go of the
+/// last one.
+struct control_end {};
 /// Who gets what from connections that others opened; null where this process does not serve it.
 struct control_routes {
   caf::actor bootstrap, transfer_engine;

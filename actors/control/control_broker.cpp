@@ -38,6 +38,8 @@ struct broker_state {
   std::unordered_map<connection_id, caf::io::connection_handle> handles;
   std::uint64_t next_id = 1;
   bool tick_pending = false;
+  bool ending = false;
+  caf::typed_response_promise<bool> ended;
 };
 
 using broker = caf::io::stateful_broker<broker_state>;
@@ -48,6 +50,10 @@ class control_broker {
   explicit control_broker(broker* self) : self_(self), s_(self->state) {}
 
   void dial(const control_dial& call) {
+    if (s_.ending) {
+      tell(call.owner, control_closed{call.ticket, {}, {errc::closed, "the runtime is closing", {}}});
+      return;
+    }
     auto address = parse_host_port(call.address);
     auto fd = address ? control::dial(*address) : tl::make_unexpected(address.error());
     if (!fd) {
@@ -65,6 +71,10 @@ class control_broker {
 
   void accepted(handle hdl) {
     auto address = self_->remote_addr(hdl);
+    if (s_.ending) {
+      self_->close(hdl);
+      return;
+    }
     if (s_.connections.size() >= s_.settings.connections_max) {
       s_.settings.log.warn("control-refused",
                            "connection from {} refused: limits.control_connections = {} reached", address,
@@ -101,6 +111,25 @@ class control_broker {
       if (!next.ready) return;
       handle_message(data.handle, i->second, std::move(next.what));
     }
+  }
+
+  /// CAF's I/O loop leaks a connection that it still watches when it stops, so the last one is waited for.
+  caf::typed_response_promise<bool> finish() {
+    s_.ending = true;
+    s_.ended = self_->make_response_promise<bool>();
+    auto answer = s_.ended;
+    std::vector<handle> open;
+    for (auto& [hdl, c] : s_.connections) {
+      c.users.clear();
+      open.push_back(hdl);
+    }
+    for (auto hdl : open) end(hdl, {errc::closed, "closed here", {}});
+    answer_when_ended();
+    return answer;
+  }
+
+  void answer_when_ended() {
+    if (s_.ending && self_->num_connections() == 0 && s_.ended.pending()) s_.ended.deliver(true);
   }
 
   void lost(handle hdl) {
@@ -285,7 +314,11 @@ caf::behavior make_broker(broker* self, const control_broker_settings& settings,
       [self](const control_close& call) { control_broker(self).close(call); },
       [self](const caf::io::new_connection_msg& m) { control_broker(self).accepted(m.handle); },
       [self](caf::io::new_data_msg& m) { control_broker(self).received(m); },
-      [self](const caf::io::connection_closed_msg& m) { control_broker(self).lost(m.handle); },
+      [self](const caf::io::connection_closed_msg& m) {
+        control_broker(self).lost(m.handle);
+        control_broker(self).answer_when_ended();
+      },
+      [self](const control_end&) { return control_broker(self).finish(); },
       [self](const caf::io::acceptor_closed_msg&) {
         self->state.settings.log.error("control-listener-lost",
                                        "the control listener was closed by the system");

@@ -24,6 +24,9 @@
 namespace handoff {
 namespace {
 
+/// A peer that is stopped does not answer the end of a connection; closing does not wait for it any longer.
+constexpr auto control_end_timeout = std::chrono::seconds(1);
+
 log_level level_of(const std::string& name) {
   if (name == "debug") return log_level::debug;
   if (name == "warn") return log_level::warn;
@@ -308,6 +311,9 @@ void runtime::close() {
     stop(s.directory);
     stop(s.monitor);
     stop(s.registry);
+    if (s.broker)
+      self->request(s.broker, control_end_timeout, control_end{})
+          .receive([](bool) {}, [](const caf::error&) {});
     stop(s.broker);
   }
   s.prefill = prefill_interface();
