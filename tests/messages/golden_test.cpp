@@ -17,7 +17,8 @@ TEST_CASE("the bytes of every message are the checked-in ones") {
   for (const auto& message : now) {
     REQUIRE(std::getline(in, first));
     REQUIRE(std::getline(in, second));
-    CHECK(first + '\n' + second + '\n' == to_lines(message));
+    first.append("\n").append(second).append("\n");
+    CHECK(first == to_lines(message));
   }
   CHECK_FALSE(std::getline(in, first));
 }

@@ -8,7 +8,6 @@
 using namespace handoff;
 using namespace handoff::transport;
 using handoff::transport::contract::all_are;
-using handoff::transport::contract::canary;
 using handoff::transport::contract::copy;
 using handoff::transport::contract::fill;
 using handoff::transport::contract::first_difference;

@@ -97,24 +97,10 @@ void reach(const source_tree& tree, const std::string& path, const std::string& 
     if (include.quoted) reach(tree, include.name, chain + " -> " + include.name, reached);
 }
 
-const std::vector<std::string_view> locks = {"<mutex>",
-                                             "<shared_mutex>",
-                                             "<atomic>",
-                                             "<thread>",
-                                             "<condition_variable>",
-                                             "<semaphore>",
-                                             "<future>",
-                                             "std::mutex",
-                                             "std::atomic",
-                                             "sleep"
-                                             "_for",
-                                             "sleep_until",
-                                             "usleep",
-                                             "std::thread",
-                                             "std::jthread",
-                                             "std::async",
-                                             "nanosleep",
-                                             "pthread_mutex_t"};
+const std::vector<std::string_view> locks = {
+    "<mutex>",     "<shared_mutex>", "<atomic>",    "<thread>",  "<condition_variable>", "<semaphore>",
+    "<future>",    "std::mutex",     "std::atomic", "sleep_for", "sleep_until",          "usleep",
+    "std::thread", "std::jthread",   "std::async",  "nanosleep", "pthread_mutex_t"};
 
 const std::vector<std::string_view> impure = {
     "caf::",         "steady_clock",  "system_clock", "high_resolution_clock",

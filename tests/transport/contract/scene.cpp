@@ -90,7 +90,7 @@ transfer_done scene::deliver(std::size_t from, std::size_t to, std::vector<block
   std::uint64_t bytes = 0;
   for (const block& b : blocks) bytes += b.bytes;
   const auto count = blocks.size();
-  const auto end = done(from, submit(from, make(to, std::move(blocks))));
+  auto end = done(from, submit(from, make(to, std::move(blocks))));
   CHECK_MESSAGE(end.result.code == errc::ok, end.result.detail);
   CHECK(end.drained);
   CHECK(end.bytes == bytes);
