@@ -59,6 +59,15 @@ struct long_replay {
 
 }  // namespace
 
+TEST_CASE("a sabotage that never took place fails the replay, because nothing was shown") {
+  for (const std::string kind : {"flip-byte", "swap-rooms", "drop-room-done"}) {
+    CAPTURE(kind);
+    const auto r = run_command(replay({"--requests", "1", "--provider", "tcp", "--sabotage", kind}));
+    CHECK_MESSAGE(r.status == 5, r.out, r.err);
+    check_contains(r.err, "sabotage " + kind + " left no trace");
+  }
+}
+
 TEST_CASE("a replay of the built-in workload is clean on every provider, and its JSON says what was done") {
   for (const std::string provider : {"tcp", "shm", "auto"}) {
     CAPTURE(provider);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -165,6 +166,7 @@ void add_replay(CLI::App& app, int& status) {
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "tcp", "shm"}));
   command->add_option("--seed", o->seed, "Of lengths, room ids, page ids, bytes and faults")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--timeout-s", o->timeout_s, "Bound of every phase of a room, in seconds")
       ->capture_default_str()

@@ -37,6 +37,12 @@ error router::run(replay_report& report) {
   if (const auto ends = workers_.stop(problem ? hurry : worker_group::patience); !ends.empty() && !problem)
     problem = {errc::peer_gone, ends, {}};
   if (!problem) check_shm();
+  // A clean run must never pass for "the oracles see this harm".
+  if (!problem && plan_.sabotage != sabotage_kind::none && is_clean(report))
+    find(fmt::format(
+        "sabotage {} left no trace: it was not applied (it waits for several transfers that fit it: try more "
+        "requests or a larger token scale), or no oracle saw it",
+        to_string(plan_.sabotage)));
   return problem;
 }
 
