@@ -166,7 +166,7 @@ void add_replay(CLI::App& app, int& status) {
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "tcp", "shm"}));
   command->add_option("--seed", o->seed, "Of lengths, room ids, page ids, bytes and faults")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
   command->add_option("--timeout-s", o->timeout_s, "Bound of every phase of a room, in seconds")
       ->capture_default_str()
