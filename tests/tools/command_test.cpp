@@ -106,7 +106,9 @@ TEST_CASE("run starts nothing from a bad file, model or rank") {
   const temporary_file good(config_with(R"("bind": "127.0.0.1:0")"));
   check_usage_error({"run", good.path()}, "--role");
   check_usage_error({"run", good.path(), "--role", "king"}, "king");
-  check_usage_error({"run", good.path(), "--role", "prefill", "--rank", "1,2"}, "dp,pp,cp,tp");
+  for (const std::string rank :
+       {"1,2", "-1,0,0,0", "65535,0,0,0", "99999999999,0,0,0", "0,0,0, 0", "0,0,0,0x"})
+    check_usage_error({"run", good.path(), "--role", "prefill", "--rank=" + rank}, "dp,pp,cp,tp");
   const temporary_file unknown(R"({"engine": {"name": "x"}, "model": {"name": "gpt-0"}})");
   check_usage_error({"run", unknown.path(), "--role", "decode"}, "gpt-0");
 }

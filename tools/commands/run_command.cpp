@@ -5,6 +5,8 @@
 #include "tools/commands/stop_signals.hpp"
 #include "tools/replay/pool_memory.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -34,13 +36,17 @@ engine_role role_of(const std::string& name) {
 
 /// "1,0,0,2" or "dp1pp0cp0tp2".
 expected<rank_coord> parse_rank(const std::string& text) {
-  rank_coord rank;
-  int read = 0;
-  for (const auto* form : {"%hu,%hu,%hu,%hu%n", "dp%hupp%hucp%hutp%hu%n"}) {
-    read = 0;
-    if (std::sscanf(text.c_str(), form, &rank.dp, &rank.pp, &rank.cp, &rank.tp, &read) == 4 &&
-        read == static_cast<int>(text.size()))
-      return rank;
+  // One of them is the size along an axis, so a position ends one below the largest 16-bit number. scanf
+  // takes signs and spaces, and at most five digits keep it from overflowing.
+  constexpr unsigned position_max = UINT16_MAX - 1;
+  const bool plain = text.find_first_of("+- \t\n") == std::string::npos;
+  for (const auto* form : {"%5u,%5u,%5u,%5u%n", "dp%5upp%5ucp%5utp%5u%n"}) {
+    std::array<unsigned, 4> at{};
+    int read = 0;
+    if (plain && std::sscanf(text.c_str(), form, &at[0], &at[1], &at[2], &at[3], &read) == 4 &&
+        read == static_cast<int>(text.size()) && *std::max_element(at.begin(), at.end()) <= position_max)
+      return rank_coord{static_cast<std::uint16_t>(at[0]), static_cast<std::uint16_t>(at[1]),
+                        static_cast<std::uint16_t>(at[2]), static_cast<std::uint16_t>(at[3])};
   }
   return fail(errc::invalid_argument,
               fmt::format("--rank {}: expected dp,pp,cp,tp, for example 0,0,0,0 or dp0pp0cp0tp0", text));
