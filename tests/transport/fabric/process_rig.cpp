@@ -4,9 +4,11 @@
 #include "tests/transport/fabric/remote_call.hpp"
 
 #include <array>
+#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <deque>
+#include <mutex>
 #include <stdexcept>
 #include <thread>
 
@@ -111,7 +113,13 @@ class remote_transport final : public transport {
   status current_status() const override {
     return const_cast<remote_transport*>(this)->ask(call::status, {}).get<status>();
   }
-  void close() override { ask(call::close, {}); }
+  /// Events come over a socket of their own: those sent before the answer are waited for, as if there were
+  /// one.
+  void close() override {
+    const auto sent = ask(call::close, {}).get<std::uint64_t>();
+    std::unique_lock lock(mutex_);
+    arrived_.wait(lock, [&] { return received_ >= sent; });
+  }
 
  private:
   void start(int calls, int events, int memory) {
@@ -134,7 +142,13 @@ class remote_transport final : public transport {
     while (receive_parcel(event_socket_, p)) {
       std::array<event, 1> batch = {p.get<event>()};
       events_.on_events(batch);
+      std::lock_guard lock(mutex_);
+      ++received_;
+      arrived_.notify_all();
     }
+    std::lock_guard lock(mutex_);
+    received_ = UINT64_MAX;  // the process is gone: nobody waits for more
+    arrived_.notify_all();
   }
 
   parcel ask(call c, const parcel& arguments) {
@@ -159,6 +173,9 @@ class remote_transport final : public transport {
   int calls_ = -1, event_socket_ = -1;
   pid_t pid_ = -1;
   bool killed_ = false;
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::uint64_t received_ = 0;
   std::thread reader_;
 };
 

@@ -3,6 +3,7 @@
 #include "tests/transport/fabric/remote_call.hpp"
 #include "transport/fabric/fabric_transport.hpp"
 
+#include <atomic>
 #include <cstdlib>
 
 #include <signal.h>
@@ -24,11 +25,17 @@ class event_writer : public event_sink {
       parcel p;
       p.put(e);
       send_parcel(events, p);
+      ++sent_;
     }
   }
+  std::uint64_t sent() const { return sent_; }
+
+ private:
+  std::atomic<std::uint64_t> sent_{0};
 };
 
-parcel serve(handoff::transport::transport& t, std::byte* base, call c, parcel& in) {
+parcel serve(handoff::transport::transport& t, const event_writer& sink, std::byte* base, call c,
+             parcel& in) {
   parcel out;
   switch (c) {
     case call::register_region: {
@@ -74,6 +81,7 @@ parcel serve(handoff::transport::transport& t, std::byte* base, call c, parcel& 
     case call::close:
     case call::leave:
       t.close();
+      out.put(sink.sent());
       break;
   }
   return out;
@@ -93,7 +101,7 @@ int main() {
   auto t = fabric::make_fabric_transport(in.get<settings>(), sink, {provider});
   while (receive_parcel(calls, in)) {
     const auto c = in.get<call>();
-    if (!send_parcel(calls, serve(*t, static_cast<std::byte*>(base), c, in))) return 1;
+    if (!send_parcel(calls, serve(*t, sink, static_cast<std::byte*>(base), c, in))) return 1;
     if (c == call::leave) return 0;
   }
   return 1;
