@@ -3,7 +3,8 @@
 // messages/control_messages.hpp.
 #pragma once
 
-#include "actors/room/room_effects.hpp"
+#include "actors/bootstrap/directory.hpp"
+#include "actors/room/rank_calls.hpp"
 #include "messages/caf.hpp"
 #include "messages/control_messages.hpp"
 #include "messages/metadata_row.hpp"
@@ -20,89 +21,6 @@
 
 namespace handoff {
 
-// -- engine -> prefill, decode -----------------------------------------------------------------------------
-
-struct offer_call {
-  room_id room;
-  std::vector<component_pages> pages;
-  std::uint64_t tokens = 0;
-  duration lease{};
-  std::string label;
-};
-struct send_call {
-  room_id room;
-  layout::range what;
-  bool last = false;
-  std::optional<metadata_row> row;
-};
-struct announce_call {
-  room_id room;
-  std::string peer;  ///< bootstrap endpoint (host:port), or an engine's name at our own bootstrap
-  std::string label;
-};
-struct publish_call {
-  room_id room;
-  std::vector<component_pages> pages;
-  std::uint64_t tokens = 0;
-};
-/// The engine has copied the row out of this slot.
-struct commit_call {
-  room_key key;
-  slot_id slot;
-};
-struct abort_call {
-  room_id room;
-  error reason;
-};
-/// Answered with true when no byte of the room (or, with `all`, of any) is read or written here any more; the
-/// asker bounds the wait.
-struct quiesce_call {
-  room_id room;
-  bool all = false;
-};
-
-// -- prefill, decode <-> transfer engine
-// ---------------------------------------------------------------------
-
-struct submit_call {
-  transport::transfer what;
-};
-struct frame_call {
-  peer_id peer;
-  room_message message;
-};
-/// Connect to the source engine found at this bootstrap endpoint or under this name. Answered by peer_up or
-/// connect_failed.
-struct connect_call {
-  std::string peer;
-};
-struct fence_call {
-  peer_id peer;
-};
-struct peer_up {
-  peer_view view;
-  std::string asked;  ///< as in connect_call; empty when the peer connected to us
-};
-struct connect_failed {
-  std::string asked;
-  error reason;
-};
-struct peer_down {
-  peer_id peer;
-  error reason;
-};
-/// The endpoint and its registrations are gone: no byte moves between this peer and us any more.
-struct peer_endpoint_closed {
-  peer_id peer;
-};
-struct room_frame {
-  peer_view from;
-  room_message message;
-};
-struct transfer_ended {
-  transport::transfer_done done;
-};
-
 /// Sent once, before any peer exists.
 struct rank_actors {
   caf::actor prefill, decode;
@@ -116,38 +34,12 @@ struct transport_batch {
 // -- control broker <-> its users
 // ----------------------------------------------------------------------------
 
-/// Names one control connection inside a process; never reused.
-using connection_id = strong_id<struct connection_tag, std::uint64_t>;
-
 /// Connect to host:port and say hello; answered by control_opened or control_closed with the caller's
 /// `ticket`.
 struct control_dial {
   std::uint64_t ticket = 0;
   std::string address;
   caf::actor owner;
-};
-struct control_send {
-  connection_id connection;
-  std::shared_ptr<const wire::bytes> message;
-};
-struct control_close {
-  connection_id connection;
-};
-struct control_opened {
-  std::uint64_t ticket = 0;
-  connection_id connection;
-  engine_identity peer;
-};
-struct control_received {
-  connection_id connection;
-  engine_identity peer;
-  wire::header header;
-  std::shared_ptr<const wire::bytes> payload;
-};
-struct control_closed {
-  std::uint64_t ticket = 0;  ///< of a dial that failed, else 0
-  connection_id connection;
-  error reason;
 };
 /// Close every connection and open none any more; answered with true when CAF's I/O loop has let go of the
 /// last one.
@@ -167,26 +59,11 @@ struct resolve_call {
   engine_role role = engine_role::prefill;
   caf::actor asker;
 };
-struct resolved {
-  std::string peer;
-  topology_entry entry;
-  error reason;
-};
-/// Register our rank and keep the registration alive.
-struct registration {
-  register_rank_message what;
-};
 
 // -- everyone ----------------------------------------------------------------------------------------------
 
 struct tick {};
 struct status_call {};
-/// Names and counts of one actor.
-struct status_part {
-  std::string actor;
-  std::vector<std::pair<std::string, std::uint64_t>> counts;
-  std::vector<std::string> lines;
-};
 /// Everyone that the monitor asks; sent again when actors were added.
 struct monitored {
   std::vector<std::pair<std::string, caf::actor>> actors;

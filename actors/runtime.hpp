@@ -13,6 +13,7 @@
 #pragma once
 
 #include "actors/log/log_sink.hpp"
+#include "actors/room/room_event.hpp"
 #include "config/engine_config.hpp"
 #include "messages/compatibility.hpp"
 #include "messages/control_messages.hpp"
@@ -63,20 +64,6 @@ struct chunk {
   std::uint64_t first_token = 0, last_token = 0;
   std::uint32_t first_layer = 0, last_layer = UINT32_MAX;
   bool last = false;  ///< the metadata row comes with this one; everything must have been sent by then
-};
-
-enum class room_side : std::uint8_t { source, sink };
-
-/// A changed verdict, or `released`.
-struct room_event {
-  enum class kind : std::uint8_t { verdict, released };
-  kind what = kind::verdict;
-  room_side side = room_side::source;
-  kv_poll poll = kv_poll::bootstrapping;
-  errc code = errc::ok;
-  room_key key;
-  std::uint64_t proven_tokens = 0;  ///< failed, sink: tokens proven to have arrived
-  std::array<char, 208> reason{};   ///< failed: NUL-terminated text, the same on both sides
 };
 
 /// Counts that return to their baseline when no room is left; the leak oracle reads them.

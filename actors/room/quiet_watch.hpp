@@ -19,12 +19,14 @@ class quiet_watch {
       rooms_[call.room].push_back(std::move(to));
   }
 
-  void ended(room_id room, bool was_last) {
-    if (auto i = rooms_.find(room); i != rooms_.end()) {
-      for (auto& to : i->second) to.deliver(true);
-      rooms_.erase(i);
-    }
-    if (!was_last) return;
+  void ended(room_id room) {
+    auto i = rooms_.find(room);
+    if (i == rooms_.end()) return;
+    for (auto& to : i->second) to.deliver(true);
+    rooms_.erase(i);
+  }
+
+  void all_ended() {
     for (auto& to : all_) to.deliver(true);
     all_.clear();
   }

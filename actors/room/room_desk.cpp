@@ -65,6 +65,11 @@ void room_desk::push(room_key key, room_event::kind what, const gate_verdict& ve
   settings_.events->push(side_, queued);
 }
 
+time_point room_desk::next_deadline(time_point now) const {
+  auto next = timers.next();
+  return congested() ? std::min(next, now + duration(std::chrono::milliseconds(10))) : next;
+}
+
 std::span<std::byte> room_desk::row(slot_id slot) const {
   return settings_.rows.subspan(std::size_t{slot.value} * row_schema::row_bytes, row_schema::row_bytes);
 }

@@ -1,17 +1,18 @@
 // What the prefill and the decode actor do alike for their rooms: verdicts through the poll gate to the
-// engine, leases, tombstones, timers, counts. One per actor; not an actor itself.
+// engine, leases, tombstones, timers, counts. One per side of a rank. Pure.
 #pragma once
 
-#include "actors/interfaces.hpp"
 #include "actors/lease/lease_table.hpp"
 #include "actors/lease/slot_table.hpp"
 #include "actors/log/logger.hpp"
 #include "actors/poll_gate/poll_gate.hpp"
+#include "actors/room/rank_calls.hpp"
+#include "actors/room/room_event.hpp"
 #include "actors/room/room_timers.hpp"
 #include "actors/room/tombstones.hpp"
-#include "actors/runtime/verdict_queue.hpp"
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ namespace handoff {
 
 struct room_desk_settings {
   std::shared_ptr<const layout_descriptor> layout;
-  std::shared_ptr<event_channel> events;
+  std::shared_ptr<event_port> events;
   std::span<std::byte> rows;  ///< slot s is at s * row_bytes
   std::uint32_t slots = 0;
   std::uint32_t rooms_max = 0;
@@ -42,6 +43,8 @@ class room_desk {
   const room_desk_settings& settings() const { return settings_; }
   /// The engine does not take its events: no new rooms until it does.
   bool congested() const { return settings_.events->backlogged(side_); }
+  /// When `tick` is due: the earliest room, or soon when events wait for the engine.
+  time_point next_deadline(time_point now) const;
   void flush() { settings_.events->flush(side_); }
 
   void count_into(status_part& part) const;

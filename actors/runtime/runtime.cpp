@@ -196,7 +196,7 @@ void runtime::impl::spawn_rank() {
       *system,
       {bootstrap_address, from_ms(t.bootstrap_renew_ms), from_ms(t.retry_ms), from_ms(t.connect_ms), log},
       broker);
-  transfer_engine_settings s;
+  peer_desk_settings s;
   s.self = identity();
   s.compatibility = make_compatibility(c);
   s.rules = c.compatibility.rules;

@@ -3,7 +3,7 @@
 // atomics of actors/ live here.
 #pragma once
 
-#include "actors/runtime.hpp"
+#include "actors/room/room_event.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -13,12 +13,6 @@
 #include <vector>
 
 namespace handoff {
-
-/// An event and, for a sink's success, the slot that `commit` reads.
-struct queued_event {
-  room_event event;
-  slot_id slot;
-};
 
 class verdict_queue {
  public:
@@ -42,17 +36,17 @@ class verdict_queue {
 };
 
 /// Both queues of a runtime and the descriptor that its engine may sleep on.
-class event_channel {
+class event_channel final : public event_port {
  public:
   explicit event_channel(std::size_t capacity);
-  ~event_channel();
+  ~event_channel() override;
   event_channel(const event_channel&) = delete;
   event_channel& operator=(const event_channel&) = delete;
 
   /// Producer of that side. What does not fit waits in a backlog of the producer; `backlogged` says so.
-  void push(room_side side, const queued_event& event);
-  void flush(room_side side);
-  bool backlogged(room_side side) const { return !backlog(side).empty(); }
+  void push(room_side side, const queued_event& event) override;
+  void flush(room_side side) override;
+  bool backlogged(room_side side) const override { return !backlog(side).empty(); }
 
   /// Consumer.
   bool pop(queued_event& event);

@@ -1,23 +1,23 @@
 // The connect conversation, both sides. The asking side (a sink that was told of a room) finds the source's
 // control address, connects, and offers an endpoint made for that peer; the asked side judges compatibility
 // and layouts, makes its own endpoint, and answers. Then both endpoints probe each other.
-#include "actors/transfer_engine/transfer_engine_actor.hpp"
+#include "actors/transfer_engine/peer_desk.hpp"
 
 #include <algorithm>
 
 namespace handoff {
 
 template <class T>
-void transfer_engine_state::control(std::uint64_t connection, const T& message) {
-  tell(broker_, control_send{{connection}, std::make_shared<const wire::bytes>(wire::encode(message))});
+void peer_desk::control(std::uint64_t connection, const T& message) {
+  port_.send({{connection}, std::make_shared<const wire::bytes>(wire::encode(message))});
 }
 
 // -- asking ------------------------------------------------------------------------------------------------
 
-void transfer_engine_state::connect(const connect_call& call) {
+void peer_desk::on(const connect_call& call) {
   for (auto& [id, p] : peers_) {
     if (p.asked != call.peer || p.lost) continue;
-    if (p.told) tell(actors_.decode, peer_up{view(p), p.asked});
+    if (p.told) port_.tell_sink(peer_up{view(p), p.asked});
     return;  // else it is probing, and rooms will be told
   }
   bool under_way = std::any_of(dialogues_.begin(), dialogues_.end(),
@@ -25,14 +25,12 @@ void transfer_engine_state::connect(const connect_call& call) {
   if (under_way) return;
   connect_dialogue d;
   d.asked = call.peer;
-  d.deadline = now_of(self_) + 2 * settings_.connect_timeout;  // one for finding, one for connecting
+  d.deadline = now_ + 2 * settings_.connect_timeout;  // one for finding, one for connecting
   dialogues_.push_back(std::move(d));
-  tell(directory_, resolve_call{call.peer, settings_.self.rank, engine_role::prefill,
-                                caf::actor_cast<caf::actor>(self_)});
-  schedule();
+  port_.resolve(call.peer, settings_.self.rank, engine_role::prefill);
 }
 
-void transfer_engine_state::found(const resolved& what) {
+void peer_desk::on(const resolved& what) {
   auto i = std::find_if(dialogues_.begin(), dialogues_.end(), [&](const connect_dialogue& d) {
     return d.asked == what.peer && d.state == connect_dialogue::phase::resolving;
   });
@@ -41,7 +39,7 @@ void transfer_engine_state::found(const resolved& what) {
   replace_older(what.entry.identity);
   for (auto& [id, p] : peers_) {
     if (p.machine.peer() != what.entry.identity || !p.told || p.lost) continue;
-    tell(actors_.decode, peer_up{view(p), what.peer});  // known already, under another name
+    port_.tell_sink(peer_up{view(p), what.peer});  // known already, under another name
     dialogues_.erase(i);
     return;
   }
@@ -51,13 +49,13 @@ void transfer_engine_state::found(const resolved& what) {
   dial(*i);
 }
 
-void transfer_engine_state::dial(connect_dialogue& d) {
+void peer_desk::dial(connect_dialogue& d) {
   d.state = connect_dialogue::phase::dialling;
   d.ticket = next_ticket_++;
-  tell(broker_, control_dial{d.ticket, d.entry.control_address, caf::actor_cast<caf::actor>(self_)});
+  port_.dial(d.ticket, d.entry.control_address);
 }
 
-void transfer_engine_state::opened(const control_opened& what) {
+void peer_desk::on(const control_opened& what) {
   for (auto& d : dialogues_) {
     if (d.state != connect_dialogue::phase::dialling || d.ticket != what.ticket) continue;
     d.connection = what.connection.value;
@@ -75,14 +73,14 @@ void transfer_engine_state::opened(const control_opened& what) {
     p.ticket = 0;
     p.connection = what.connection.value;
     peer_session_effects effects;
-    p.machine.control_reconnected(what.peer.incarnation, now_of(self_), effects);
+    p.machine.control_reconnected(what.peer.incarnation, now_, effects);
     return carry_out(p, effects);
   }
   close_control(what.connection.value);
 }
 
 /// Offers an endpoint of the best provider that is left.
-void transfer_engine_state::request(connect_dialogue& d) {
+void peer_desk::request(connect_dialogue& d) {
   d.state = connect_dialogue::phase::requesting;
   d.session = next_session(d.entry.identity);
   sessions_[d.entry.identity.incarnation] = d.session;
@@ -107,7 +105,7 @@ void transfer_engine_state::request(connect_dialogue& d) {
   give_up(d, std::move(last));
 }
 
-void transfer_engine_state::replied(connect_dialogue& d, const connect_reply_message& reply) {
+void peer_desk::replied(connect_dialogue& d, const connect_reply_message& reply) {
   if (reply.session != d.session || reply.self.incarnation != d.entry.identity.incarnation)
     return give_up(d, {errc::wire_malformed,
                        fmt::format("{} answered for session {} instead of {}", reply.self.engine,
@@ -131,14 +129,14 @@ void transfer_engine_state::replied(connect_dialogue& d, const connect_reply_mes
   auto endpoint = reply.endpoint;
   dialogues_.erase(dialogues_.begin() + (&d - dialogues_.data()));
   auto connecting = transport_->connect_peer(id, endpoint);
-  if (connecting) return schedule();
+  if (connecting) return;
   peer_session_effects effects;
-  p.machine.failed(connecting.error(), now_of(self_), effects);
+  p.machine.failed(connecting.error(), now_, effects);
   carry_out(p, effects);
 }
 
 /// A refused provider leads to the next one; everything else is final.
-void transfer_engine_state::refused(connect_dialogue& d, const error& reason) {
+void peer_desk::refused(connect_dialogue& d, const error& reason) {
   if (reason.code != errc::transport_provider || d.providers.size() < 2) return give_up(d, reason);
   d.why += fmt::format("; not {}: {}", d.providers.front(), reason.detail);
   d.providers.erase(d.providers.begin());
@@ -147,26 +145,26 @@ void transfer_engine_state::refused(connect_dialogue& d, const error& reason) {
   request(d);
 }
 
-void transfer_engine_state::give_up(connect_dialogue& d, error reason) {
+void peer_desk::give_up(connect_dialogue& d, error reason) {
   settings_.log.warn("connect-failed", "\"{}\": {}", d.asked, to_string(reason));
   if (d.peer.value != 0) transport_->close_peer(d.peer);
   close_control(d.connection);
-  tell(actors_.decode, connect_failed{d.asked, std::move(reason)});
+  port_.tell_sink(connect_failed{d.asked, std::move(reason)});
   dialogues_.erase(dialogues_.begin() + (&d - dialogues_.data()));
 }
 
-connect_dialogue* transfer_engine_state::dialogue_of_connection(std::uint64_t connection) {
+connect_dialogue* peer_desk::dialogue_of_connection(std::uint64_t connection) {
   for (auto& d : dialogues_)
     if (d.connection == connection) return &d;
   return nullptr;
 }
 
 /// The probe failed: the same peer over the next provider, without the rooms hearing of it.
-void transfer_engine_state::fall_back(peer_session& p, const error& reason) {
+void peer_desk::fall_back(peer_session& p, const error& reason) {
   auto d = std::move(*p.fallback);
   p.fallback.reset();
   d.why += fmt::format("; not {}: {}", p.provider, reason.detail);
-  d.deadline = now_of(self_) + settings_.connect_timeout;
+  d.deadline = now_ + settings_.connect_timeout;
   settings_.log.warn("provider-fallback", "{}: {}", p.machine.peer().engine, d.why);
   dialogues_.push_back(std::move(d));
   dial(dialogues_.back());
@@ -174,7 +172,7 @@ void transfer_engine_state::fall_back(peer_session& p, const error& reason) {
 
 // -- both --------------------------------------------------------------------------------------------------
 
-void transfer_engine_state::received(const control_received& what) {
+void peer_desk::on(const control_received& what) {
   auto* d = dialogue_of_connection(what.connection.value);
   switch (what.header.type) {
     case message_type::connect_request: {
@@ -198,7 +196,7 @@ void transfer_engine_state::received(const control_received& what) {
   }
 }
 
-void transfer_engine_state::closed(const control_closed& what) {
+void peer_desk::on(const control_closed& what) {
   for (auto& d : dialogues_)
     if ((what.ticket != 0 && d.ticket == what.ticket) ||
         (d.connection != 0 && d.connection == what.connection.value)) {
@@ -211,16 +209,16 @@ void transfer_engine_state::closed(const control_closed& what) {
     if (!reconnecting && !current) continue;
     peer_session_effects effects;
     if (reconnecting)
-      p.machine.control_refused(what.reason, now_of(self_), effects);
+      p.machine.control_refused(what.reason, now_, effects);
     else
-      p.machine.control_lost(now_of(self_), effects);
+      p.machine.control_lost(now_, effects);
     (reconnecting ? p.ticket : p.connection) = 0;
     return carry_out(p, effects);
   }
 }
 
-error transfer_engine_state::judge(const engine_identity& peer, const compatibility_record& record,
-                                   const layout_descriptor& layout, bool they_send) {
+error peer_desk::judge(const engine_identity& peer, const compatibility_record& record,
+                       const layout_descriptor& layout, bool they_send) {
   auto verdict = they_send ? compare(record, settings_.compatibility, settings_.rules)
                            : compare(settings_.compatibility, record, settings_.rules);
   if (verdict.refusal) return verdict.refusal;
@@ -232,8 +230,7 @@ error transfer_engine_state::judge(const engine_identity& peer, const compatibil
 
 // -- asked -------------------------------------------------------------------------------------------------
 
-void transfer_engine_state::asked_to_connect(const control_received& what,
-                                             const connect_request_message& request) {
+void peer_desk::asked_to_connect(const control_received& what, const connect_request_message& request) {
   auto refuse = [&](error reason) {
     settings_.log.warn("connect-refused", "{}: {}", request.self.engine, to_string(reason));
     control(what.connection.value, refusal_message{std::move(reason)});
@@ -272,15 +269,15 @@ void transfer_engine_state::asked_to_connect(const control_received& what,
   control(what.connection.value, connect_reply_message{settings_.self, request.session, std::move(*endpoint),
                                                        settings_.compatibility, *settings_.layout});
   auto connecting = transport_->connect_peer(id, *picked);
-  if (connecting) return schedule();
+  if (connecting) return;
   peer_session_effects effects;
-  p.machine.failed(connecting.error(), now_of(self_), effects);
+  p.machine.failed(connecting.error(), now_, effects);
   carry_out(p, effects);
 }
 
 /// Our endpoint for the first offer that works here.
-expected<endpoint_record> transfer_engine_state::accept(const connect_request_message& request, peer_id peer,
-                                                        const endpoint_record*& picked) {
+expected<endpoint_record> peer_desk::accept(const connect_request_message& request, peer_id peer,
+                                            const endpoint_record*& picked) {
   std::string why;
   for (const auto& offer : request.endpoints) {
     if (offer.provider == "shm" && offer.host_id != settings_.host_id) {
@@ -303,7 +300,7 @@ expected<endpoint_record> transfer_engine_state::accept(const connect_request_me
 }
 
 /// Another life of the same rank is over, and so is an older session of the same life.
-void transfer_engine_state::replace_older(const engine_identity& peer) {
+void peer_desk::replace_older(const engine_identity& peer) {
   for (auto& [id, p] : peers_) {
     const auto& old = p.machine.peer();
     if (old.engine != peer.engine || old.rank != peer.rank || old.incarnation == peer.incarnation) continue;
@@ -315,14 +312,14 @@ void transfer_engine_state::replace_older(const engine_identity& peer) {
   }
 }
 
-session_id transfer_engine_state::next_session(const engine_identity& peer) const {
+session_id peer_desk::next_session(const engine_identity& peer) const {
   auto last = sessions_.find(peer.incarnation);
   return {last == sessions_.end() ? 1 : last->second.value + 1};
 }
 
-peer_session& transfer_engine_state::add_peer(peer_id id, const engine_identity& peer, session_id session,
-                                              std::shared_ptr<const layout_descriptor> layout) {
-  peer_session p(id, peer_session_machine(peer, session, settings_.sessions, now_of(self_)));
+peer_session& peer_desk::add_peer(peer_id id, const engine_identity& peer, session_id session,
+                                  std::shared_ptr<const layout_descriptor> layout) {
+  peer_session p(id, peer_session_machine(peer, session, settings_.sessions, now_));
   p.layout = std::move(layout);
   return peers_.insert_or_assign(id, std::move(p)).first->second;
 }

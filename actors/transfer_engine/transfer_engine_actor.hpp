@@ -1,115 +1,14 @@
-// The only actor that owns a transport. Finds and connects peers, posts plans, carries frames between ranks,
-// and tells the rank's actors about peers that come and go. Decisions about a peer's life stand in
-// peer_session_machine.
+// The only actor that owns a transport: the shell of peer_desk.
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "actors/log/logger.hpp"
-#include "actors/transfer_engine/peer.hpp"
+#include "actors/transfer_engine/peer_desk.hpp"
 
-#include <map>
 #include <memory>
-#include <string>
-#include <unordered_map>
-#include <vector>
 
 namespace handoff {
 
-struct transfer_engine_settings {
-  engine_identity self;
-  compatibility_record compatibility;
-  std::vector<mismatch_rule> rules;
-  std::shared_ptr<const layout_descriptor> layout;
-  std::string control_address;  ///< ours, as peers reach it
-  std::string provider;         ///< "auto", "tcp" or "shm"
-  std::string host_id;
-  duration connect_timeout{};
-  std::uint32_t peers_max = 0;
-  peer_session_context sessions;
-  logger log;
-};
-
-class transfer_engine_state {
- public:
-  transfer_engine_state(transfer_engine_interface::pointer self, transfer_engine_settings settings,
-                        std::shared_ptr<transport::transport> transport, caf::actor broker,
-                        bootstrap_client_interface directory);
-
-  // the rank's actors
-  void serve(const rank_actors& actors) { actors_ = actors; }
-  void submit(submit_call& call);
-  void send(const frame_call& call);
-  void connect(const connect_call& call);
-  void fence(const fence_call& call);
-
-  // the transport
-  void events(transport_batch& batch);
-
-  // control connections and the registry
-  void found(const resolved& what);
-  void opened(const control_opened& what);
-  void received(const control_received& what);
-  void closed(const control_closed& what);
-
-  void tick();
-  status_part status() const;
-
- private:
-  // our side of the connect conversation (connect_dialogue.cpp)
-  void dial(connect_dialogue& d);
-  void request(connect_dialogue& d);
-  void replied(connect_dialogue& d, const connect_reply_message& reply);
-  void refused(connect_dialogue& d, const error& reason);
-  void give_up(connect_dialogue& d, error reason);
-  void fall_back(peer_session& p, const error& reason);
-  connect_dialogue* dialogue_of_connection(std::uint64_t connection);
-
-  // their side
-  void asked_to_connect(const control_received& what, const connect_request_message& request);
-  expected<endpoint_record> accept(const connect_request_message& request, peer_id peer,
-                                   const endpoint_record*& picked);
-  error judge(const engine_identity& peer, const compatibility_record& record,
-              const layout_descriptor& layout, bool they_send);
-  void replace_older(const engine_identity& peer);
-  peer_session& add_peer(peer_id id, const engine_identity& peer, session_id session,
-                         std::shared_ptr<const layout_descriptor> layout);
-  session_id next_session(const engine_identity& peer) const;
-
-  // peers
-  void on(transport::peer_ready& e);
-  void on(transport::peer_failed& e);
-  void on(transport::peer_silent& e);
-  void on(transport::peer_heard& e);
-  void on(transport::peer_closed& e);
-  void on(transport::frame_received& e);
-  void on(transport::transfer_done& e);
-  peer_session* find(peer_id id, session_id session);
-  peer_session* find(peer_id id);
-  void carry_out(peer_session& p, const peer_session_effects& effects);
-  void tell_rooms_ready(peer_session& p);
-  void tell_rooms_lost(peer_session& p, const error& reason);
-  peer_view view(const peer_session& p) const;
-  void close_control(std::uint64_t connection);
-  template <class T>
-  void control(std::uint64_t connection, const T& message);
-  void schedule();
-
-  transfer_engine_interface::pointer self_;
-  transfer_engine_settings settings_;
-  std::shared_ptr<transport::transport> transport_;
-  caf::actor broker_;
-  bootstrap_client_interface directory_;
-  rank_actors actors_;
-  std::map<peer_id, peer_session> peers_;
-  std::vector<connect_dialogue> dialogues_;
-  std::map<incarnation_id, session_id> sessions_;  ///< last number used with each life of a peer
-  std::uint32_t next_peer_ = 1;
-  std::uint64_t next_ticket_ = 1;
-  std::uint64_t unroutable_frames_ = 0;
-  bool tick_pending_ = false;
-};
-
-transfer_engine_interface spawn_transfer_engine(caf::actor_system& system, transfer_engine_settings settings,
+transfer_engine_interface spawn_transfer_engine(caf::actor_system& system, peer_desk_settings settings,
                                                 std::shared_ptr<transport::transport> transport,
                                                 caf::actor broker, bootstrap_client_interface directory);
 

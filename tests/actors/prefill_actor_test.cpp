@@ -3,6 +3,7 @@
 #include "actors/prefill/prefill_actor.hpp"
 
 #include "actors/runtime/composition.hpp"
+#include "actors/runtime/verdict_queue.hpp"
 #include "tests/actors/engine_fixture.hpp"
 
 #include <caf/scheduler/test_coordinator.hpp>

@@ -1,0 +1,238 @@
+#include "actors/decode/sink_rooms.hpp"
+
+#include <algorithm>
+
+namespace handoff {
+
+sink_rooms::sink_rooms(sink_rooms_settings settings, fabric_port& engine)
+    : settings_(std::move(settings)), engine_(engine), desk_(room_side::sink, settings_.desk) {}
+
+// -- engine ------------------------------------------------------------------------------------------------
+
+void sink_rooms::on(announce_call& call) {
+  const auto* grave = desk_.graves.find(call.room);
+  room_key key{call.room, {grave ? grave->key.attempt.value + 1 : 1}};
+  if (rooms_.contains(call.room))
+    return settings_.desk.log.error("room-duplicate", "{} was announced twice; the first stands",
+                                    to_string(key));
+  if (rooms_.size() >= settings_.desk.rooms_max || desk_.congested())
+    return desk_.reject(key,
+                        {errc::limit_exceeded,
+                         rooms_.size() >= settings_.desk.rooms_max
+                             ? fmt::format("limits.rooms = {} sink rooms are open", settings_.desk.rooms_max)
+                             : "the engine does not take its events",
+                         settings_.rooms.origin});
+  room fresh{receiver_machine(key, settings_.rooms, std::move(call.label), now_), {}, {}};
+  auto& r = rooms_.emplace(call.room, std::move(fresh)).first->second;
+  auto peer = peers_by_name_.find(call.peer);
+  if (peer == peers_by_name_.end()) {
+    auto& waiting = waiting_[call.peer];
+    if (waiting.empty()) engine_.connect(connect_call{call.peer});
+    waiting.push_back(call.room);
+  }
+  step(r, [&](auto& machine, auto now, auto& out) {
+    machine.announce(now, out);
+    if (peer != peers_by_name_.end()) machine.peer_found(peer->second, now, out);
+  });
+}
+
+void sink_rooms::on(publish_call& call) {
+  auto i = rooms_.find(call.room);
+  if (i == rooms_.end()) return;  // it ended; its events tell
+  auto& r = i->second;
+  auto key = r.machine.key();
+  error refused;
+  if (r.machine.state() != receiver_state::announced)
+    refused = {errc::room_state,
+               fmt::format("{} is {}: pages can be published once, when it waits for input", to_string(key),
+                           to_string(r.machine.state())),
+               {}};
+  auto lease =
+      refused ? expected<lease_id>(tl::make_unexpected(refused)) : desk_.leases.reserve(key, call.pages);
+  auto slot = lease ? desk_.slots.take(key) : expected<slot_id>(tl::make_unexpected(lease.error()));
+  if (slot) clear_stamp(desk_.row(*slot));
+  step(r, [&](auto& machine, auto now, auto& out) {
+    refused = slot ? error{} : slot.error();
+    if (slot) {
+      r.lease = *lease;
+      r.slot = *slot;
+      refused = machine.publish(std::move(call.pages), call.tokens, *slot, now, out);
+    } else if (lease) {
+      (void)desk_.leases.set_state(*lease, lease_state::released);
+    }
+    if (!refused || is_terminal(machine.poll())) return;
+    refused.origin = settings_.rooms.origin;
+    machine.abort(refused, now, out);
+  });
+}
+
+void sink_rooms::on(const commit_call& call) {
+  auto i = uncommitted_.find(call.key);
+  if (i == uncommitted_.end() || i->second != call.slot) return;
+  if (auto bad = desk_.slots.give_back(call.slot, call.key))
+    settings_.desk.log.error("slot-state", "{}: {}", to_string(call.key), to_string(bad));
+  uncommitted_.erase(i);
+}
+
+void sink_rooms::on(const abort_call& call) {
+  if (auto i = rooms_.find(call.room); i != rooms_.end()) {
+    auto reason = call.reason;
+    reason.origin = settings_.rooms.origin;
+    return step(i->second, [&](auto& machine, auto now, auto& out) { machine.abort(reason, now, out); });
+  }
+  // A room that succeeded and was never committed gives its slot back.
+  const auto* grave = desk_.graves.find(call.room);
+  if (!grave) return;
+  if (auto i = uncommitted_.find(grave->key); i != uncommitted_.end()) {
+    clear_stamp(desk_.row(i->second));
+    on(commit_call{grave->key, i->second});
+  }
+}
+
+bool sink_rooms::quiet(const quiesce_call& call) const {
+  return call.all ? rooms_.empty() : !rooms_.contains(call.room);
+}
+
+// -- peers -------------------------------------------------------------------------------------------------
+
+void sink_rooms::on(const room_frame& frame) {
+  std::visit([&](const auto& message) { on(frame, message); }, frame.message);
+}
+
+sink_rooms::room* sink_rooms::live(room_key key) {
+  auto i = rooms_.find(key.room);
+  return i == rooms_.end() ? nullptr : &i->second;
+}
+
+void sink_rooms::on(const room_frame& f, const room_done_message& m) {
+  if (auto* r = live(m.key)) {
+    // The row is read here, once: the source sent room_done after the row was flushed.
+    row_reading row = r->slot ? read_row(desk_.row(*r->slot), m.key)
+                              : row_reading(fail(errc::metadata_missing, "no slot was published"));
+    return step(*r, [&](auto& machine, auto now, auto& out) { machine.done(f.from, m, row, now, out); });
+  }
+  // Ended here: the source hears the verdict again.
+  const auto* grave = desk_.graves.find(m.key.room);
+  if (grave && grave->key == m.key)
+    engine_.send(
+        frame_call{f.from.peer, room_result_message{m.key, m.source, m.sink, grave->poll, grave->reason}});
+}
+
+void sink_rooms::on(const room_frame& f, const abort_message& m) {
+  if (auto* r = live(m.key))
+    step(*r, [&](auto& machine, auto now, auto& out) { machine.peer_abort(f.from, m, now, out); });
+}
+
+void sink_rooms::on(const room_frame& f, const drained_message& m) {
+  if (auto* r = live(m.key))
+    step(*r, [&](auto& machine, auto now, auto& out) { machine.drained(f.from, m, now, out); });
+}
+
+void sink_rooms::on(const peer_up& peer) {
+  if (peer.asked.empty()) return;  // they will send to us as a sink only if we ask them
+  peers_by_name_[peer.asked] = peer.view;
+  auto waiting = std::move(waiting_[peer.asked]);
+  waiting_.erase(peer.asked);
+  for (auto id : waiting)
+    if (auto i = rooms_.find(id); i != rooms_.end())
+      step(i->second, [&](auto& machine, auto now, auto& out) { machine.peer_found(peer.view, now, out); });
+}
+
+void sink_rooms::on(const connect_failed& what) {
+  auto waiting = std::move(waiting_[what.asked]);
+  waiting_.erase(what.asked);
+  for (auto id : waiting)
+    if (auto i = rooms_.find(id); i != rooms_.end())
+      step(i->second,
+           [&](auto& machine, auto now, auto& out) { machine.peer_unavailable(what.reason, now, out); });
+}
+
+void sink_rooms::on(const peer_down& peer) {
+  std::erase_if(peers_by_name_, [&](const auto& entry) { return entry.second.peer == peer.peer; });
+  step_all([&](auto& machine, auto now, auto& out) { machine.peer_lost(peer.peer, peer.reason, now, out); });
+}
+
+void sink_rooms::on(const peer_endpoint_closed& peer) {
+  step_all([&](auto& machine, auto now, auto& out) { machine.peer_closed(peer.peer, now, out); });
+}
+
+void sink_rooms::tick(time_point now) {
+  now_ = now;
+  desk_.flush();
+  desk_.graves.expire(now);
+  for (auto id : desk_.timers.due(now))
+    if (auto i = rooms_.find(id); i != rooms_.end())
+      step(i->second, [](auto& machine, auto at, auto& out) { machine.tick(at, out); });
+}
+
+status_part sink_rooms::status() const {
+  status_part part{"decode", {{"rooms", rooms_.size()}, {"uncommitted", uncommitted_.size()}}, {}};
+  desk_.count_into(part);
+  return part;
+}
+
+// -- machines ----------------------------------------------------------------------------------------------
+
+template <class Event>
+void sink_rooms::step(room& r, Event&& event) {
+  room_effects effects;
+  event(r.machine, now_, effects);
+  carry_out(r, effects);
+  settle(r.machine.key().room);
+}
+
+/// Only where a peer comes or goes.
+template <class Event>
+void sink_rooms::step_all(Event&& event) {
+  std::vector<room_id> all;
+  for (const auto& [id, r] : rooms_) all.push_back(id);
+  for (auto id : all)
+    if (auto i = rooms_.find(id); i != rooms_.end()) step(i->second, event);
+}
+
+void sink_rooms::carry_out(room& r, room_effects& effects) {
+  auto key = r.machine.key();
+  for (auto& effect : effects) {
+    if (auto* e = std::get_if<send_effect>(&effect)) {
+      engine_.send(frame_call{e->peer, std::move(e->message)});
+    } else if (auto* e = std::get_if<verdict_effect>(&effect)) {
+      if (e->poll == kv_poll::success && r.slot) uncommitted_[key] = *r.slot;
+      desk_.verdict(key, *e, r.slot.value_or(slot_id{}));
+    } else if (auto* e = std::get_if<lease_effect>(&effect)) {
+      if (r.lease) {
+        if (auto bad = desk_.leases.set_state(*r.lease, e->state))
+          settings_.desk.log.error("lease-state", "{}: {}", to_string(key), to_string(bad));
+      }
+      if (e->state != lease_state::released) continue;
+      r.lease.reset();
+      desk_.released(key);
+    } else if (auto* e = std::get_if<fence_effect>(&effect)) {
+      engine_.fence(fence_call{e->peer});
+    } else if (auto* e = std::get_if<free_slot_effect>(&effect)) {
+      clear_stamp(desk_.row(e->slot));
+      if (auto bad = desk_.slots.give_back(e->slot, key))
+        settings_.desk.log.error("slot-state", "{}: {}", to_string(key), to_string(bad));
+      r.slot.reset();
+    }
+  }
+}
+
+void sink_rooms::settle(room_id id) {
+  auto i = rooms_.find(id);
+  auto& r = i->second;
+  if (!r.machine.finished()) {
+    desk_.timers.set(id, r.machine.deadline());
+    return;
+  }
+  desk_.timers.set(id, time_point::max());
+  desk_.graves.bury(r.machine.key(), r.machine.poll(), r.machine.reason(), false, now_);
+  desk_.gate.forget(r.machine.key());
+  rooms_.erase(i);
+  ended_.push_back(id);
+}
+
+time_point sink_rooms::deadline() const {
+  return desk_.next_deadline(now_);
+}
+
+}  // namespace handoff

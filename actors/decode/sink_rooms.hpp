@@ -1,0 +1,89 @@
+// Sink side of one engine rank: its rooms, their leases, tombstones and deadlines, and the metadata rows that
+// sources write. Turns calls and frames into events of the rooms' receiver machines and carries out their
+// effects. Pure: what it asks of others goes through `fabric_port`, what the engine hears through the desk's
+// `event_port`.
+#pragma once
+
+#include "actors/decode/receiver_machine.hpp"
+#include "actors/room/rank_calls.hpp"
+#include "actors/room/room_desk.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace handoff {
+
+struct sink_rooms_settings {
+  receiver_context rooms;
+  room_desk_settings desk;
+};
+
+class sink_rooms {
+ public:
+  sink_rooms(sink_rooms_settings settings, fabric_port& engine);
+
+  /// One call of the engine (announce_call, publish_call, commit_call, abort_call) or one word of the
+  /// transfer engine.
+  template <class Event>
+  void handle(Event& event, time_point now) {
+    now_ = now;
+    on(event);
+  }
+  /// No later than `deadline`.
+  void tick(time_point now);
+  time_point deadline() const;
+
+  bool quiet(const quiesce_call& call) const;
+  /// Rooms that ended since it was last asked.
+  std::vector<room_id> take_ended() { return std::exchange(ended_, {}); }
+  status_part status() const;
+  const room_desk& desk() const { return desk_; }
+
+ private:
+  struct room {
+    receiver_machine machine;
+    std::optional<lease_id> lease;
+    std::optional<slot_id> slot;
+  };
+
+  void on(announce_call& call);
+  void on(publish_call& call);
+  void on(const commit_call& call);
+  void on(const abort_call& call);
+  void on(const room_frame& frame);
+  void on(const transfer_ended&) {}
+  void on(const peer_up& peer);
+  void on(const connect_failed& what);
+  void on(const peer_down& peer);
+  void on(const peer_endpoint_closed& peer);
+
+  void on(const room_frame& from, const room_done_message& m);
+  void on(const room_frame& from, const abort_message& m);
+  void on(const room_frame& from, const drained_message& m);
+  void on(const room_frame&, const announce_message&) {}
+  void on(const room_frame&, const publish_message&) {}
+  void on(const room_frame&, const room_result_message&) {}
+  room* live(room_key key);
+  template <class Event>
+  void step(room& r, Event&& event);
+  template <class Event>
+  void step_all(Event&& event);
+  void carry_out(room& r, room_effects& effects);
+  void settle(room_id id);
+
+  sink_rooms_settings settings_;
+  fabric_port& engine_;
+  room_desk desk_;
+  std::unordered_map<room_id, room> rooms_;
+  std::map<std::string, peer_view> peers_by_name_;       ///< as rooms name them
+  std::map<std::string, std::vector<room_id>> waiting_;  ///< rooms whose peer is being connected
+  std::unordered_map<room_key, slot_id> uncommitted_;    ///< succeeded, row not taken yet
+  std::vector<room_id> ended_;
+  time_point now_;  ///< of the event that is being handled
+};
+
+}  // namespace handoff
