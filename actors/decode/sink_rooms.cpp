@@ -133,9 +133,15 @@ void sink_rooms::on(const peer_up& peer) {
   peers_by_name_[peer.asked] = peer.view;
   auto waiting = std::move(waiting_[peer.asked]);
   waiting_.erase(peer.asked);
-  for (auto id : waiting)
-    if (auto i = rooms_.find(id); i != rooms_.end())
+  for (auto id : waiting) {
+    if (auto i = rooms_.find(id); i != rooms_.end()) {
       step(i->second, [&](auto& machine, auto now, auto& out) { machine.peer_found(peer.view, now, out); });
+    } else if (const auto* grave = desk_.graves.find(id); grave && grave->poll == kv_poll::failed) {
+      // Ended before the source was found: it may hold pages for a room that nobody will announce.
+      engine_.send({peer.view.peer, abort_message{grave->key, peer.view.identity.rank, settings_.rooms.rank,
+                                                  false, grave->reason}});
+    }
+  }
 }
 
 void sink_rooms::on(const connect_failed& what) {

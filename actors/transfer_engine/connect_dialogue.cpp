@@ -83,7 +83,7 @@ void peer_desk::on(const control_opened& what) {
 void peer_desk::request(connect_dialogue& d) {
   d.state = connect_dialogue::phase::requesting;
   d.session = next_session(d.entry.identity);
-  sessions_[d.entry.identity.incarnation] = d.session;
+  asked_by_us_[d.entry.identity.incarnation] = d.session;
   error last{errc::transport_provider, "no provider is left to try: " + d.why, {}};
   while (!d.providers.empty()) {
     peer_id id{next_peer_++};
@@ -247,8 +247,8 @@ void peer_desk::asked_to_connect(const control_received& what, const connect_req
                    fmt::format("{} has transport.peers_max = {} peers already", settings_.self.engine,
                                settings_.peers_max),
                    {}});
-  if (auto last = sessions_.find(request.self.incarnation);
-      last != sessions_.end() && request.session <= last->second)
+  if (auto last = asked_by_them_.find(request.self.incarnation);
+      last != asked_by_them_.end() && request.session <= last->second)
     return refuse({errc::peer_refused,
                    fmt::format("session {} of {} is not newer than session {}", request.session.value,
                                request.self.engine, last->second.value),
@@ -259,7 +259,7 @@ void peer_desk::asked_to_connect(const control_received& what, const connect_req
   const endpoint_record* picked = nullptr;
   auto endpoint = accept(request, id, picked);
   if (!endpoint) return refuse(endpoint.error());
-  sessions_[request.self.incarnation] = request.session;
+  asked_by_them_[request.self.incarnation] = request.session;
   auto& p =
       add_peer(id, request.self, request.session, std::make_shared<const layout_descriptor>(request.layout));
   p.provider = picked->provider;
@@ -313,8 +313,8 @@ void peer_desk::replace_older(const engine_identity& peer) {
 }
 
 session_id peer_desk::next_session(const engine_identity& peer) const {
-  auto last = sessions_.find(peer.incarnation);
-  return {last == sessions_.end() ? 1 : last->second.value + 1};
+  auto last = asked_by_us_.find(peer.incarnation);
+  return {last == asked_by_us_.end() ? 1 : last->second.value + 1};
 }
 
 peer_session& peer_desk::add_peer(peer_id id, const engine_identity& peer, session_id session,

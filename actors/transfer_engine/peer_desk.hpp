@@ -113,7 +113,9 @@ class peer_desk {
   peer_desk_port& port_;
   std::map<peer_id, peer_session> peers_;
   std::vector<connect_dialogue> dialogues_;
-  std::map<incarnation_id, session_id> sessions_;  ///< last number used with each life of a peer
+  /// Last number used with each life of a peer, apart for sessions that we asked for and that they asked for:
+  /// two engines that ask each other at the same time get one session each.
+  std::map<incarnation_id, session_id> asked_by_us_, asked_by_them_;
   std::uint32_t next_peer_ = 1;
   std::uint64_t next_ticket_ = 1;
   std::uint64_t unroutable_frames_ = 0;

@@ -89,6 +89,43 @@ TEST_CASE("an abort from either side ends the room on both with one reason and n
   check_baseline(t.decode);
 }
 
+TEST_CASE("a room that its sink aborts before the source was found ends on the source too, at once") {
+  engine bootstrap("registry", engine_role::bootstrap, "", "tcp");
+  auto where = bootstrap.rt->endpoint();
+  engine decode("decode-0", engine_role::decode, where, "tcp");
+  REQUIRE(!decode.rt->announce({5}, "prefill-0", ""));
+  REQUIRE(!decode.rt->abort({5}, "the client went away"));
+  REQUIRE(decode.wait_released({5}));
+  engine prefill("prefill-0", engine_role::prefill, where, "tcp");
+  auto pages = ids({4, 9});
+  page_span span{{0}, 0, pages, 0};
+  REQUIRE(!prefill.rt->offer({5}, std::span(&span, 1), 8, std::chrono::seconds(600), ""));
+  auto failed = prefill.wait_poll({5}, kv_poll::failed);
+  REQUIRE(failed);
+  CHECK(failed->code == errc::aborted);
+  CHECK(std::string(failed->reason.data()).find("the client went away") != std::string::npos);
+  CHECK(prefill.wait_released({5}));
+  check_baseline(prefill);
+}
+
+TEST_CASE("two engines that ask each other for a session at the same time get one each") {
+  engine bootstrap("registry", engine_role::bootstrap, "", "tcp");
+  auto where = bootstrap.rt->endpoint();
+  engine one("one", engine_role::prefill, where, "tcp"), two("two", engine_role::prefill, where, "tcp");
+  REQUIRE(!one.rt->announce({1}, "two", ""));
+  REQUIRE(!two.rt->announce({2}, "one", ""));
+  auto first = one.wait_poll({1}, kv_poll::waiting_for_input),
+       second = two.wait_poll({2}, kv_poll::waiting_for_input);
+  REQUIRE(first);
+  REQUIRE(second);
+  CHECK_MESSAGE(first->poll == kv_poll::waiting_for_input, first->reason.data());
+  CHECK_MESSAGE(second->poll == kv_poll::waiting_for_input, second->reason.data());
+  REQUIRE(!one.rt->abort({1}, ""));
+  REQUIRE(!two.rt->abort({2}, ""));
+  CHECK(one.wait_released({1}));
+  CHECK(two.wait_released({2}));
+}
+
 TEST_CASE("a peer that closes fails its rooms on the other side in bounded time, by name") {
   for (const std::string provider : {"tcp", "shm"}) {
     CAPTURE(provider);
