@@ -42,11 +42,13 @@ bool receiver_machine::from_peer(const peer_view& from, room_key key) const {
 }
 
 void receiver_machine::announce(time_point now, room_effects& out) {
+  note("announce");
   wanted_ = true;
   check_announced(now, out);
 }
 
 void receiver_machine::peer_found(const peer_view& peer, time_point now, room_effects& out) {
+  note("peer_found");
   if (state() != receiver_state::resolving || peer_) return;
   if (auto e = layout::judge_pair(*peer.layout, *context_->layout))
     return fail(std::move(e), false, now, out);
@@ -63,16 +65,19 @@ void receiver_machine::check_announced(time_point now, room_effects& out) {
 }
 
 void receiver_machine::peer_unavailable(const error& reason, time_point now, room_effects& out) {
+  note("peer_unavailable");
   if (state() == receiver_state::resolving) fail(reason, false, now, out);
 }
 
 void receiver_machine::abort(error reason, time_point now, room_effects& out) {
+  note("abort");
   if (reason.code == errc::ok) reason.code = errc::aborted;
   fail(std::move(reason), true, now, out);
 }
 
 void receiver_machine::peer_abort(const peer_view& from, const abort_message& message, time_point now,
                                   room_effects& out) {
+  note("peer_abort");
   if (!from_peer(from, message.key)) return;
   fail(message.reason, false, now, out);
   // The source may have sent `room_done` before: it takes our word for how the room ended.
@@ -81,6 +86,7 @@ void receiver_machine::peer_abort(const peer_view& from, const abort_message& me
 
 void receiver_machine::drained(const peer_view& from, const drained_message& message, time_point now,
                                room_effects& out) {
+  note("drained");
   if (!from_peer(from, message.key) || state() == receiver_state::succeeded) return;
   // Only an ended room drains: its abort was lost or comes later.
   fail(
@@ -90,12 +96,14 @@ void receiver_machine::drained(const peer_view& from, const drained_message& mes
 }
 
 void receiver_machine::peer_lost(peer_id peer, const error& reason, time_point now, room_effects& out) {
+  note("peer_lost");
   if (!peer_ || peer_->peer != peer || state() == receiver_state::succeeded) return;
   fail(reason, false, now, out);
   if (!released_) fence(now, out);
 }
 
 void receiver_machine::peer_closed(peer_id peer, time_point now, room_effects& out) {
+  note("peer_closed");
   if (!peer_ || peer_->peer != peer || state() == receiver_state::succeeded) return;
   fail({errc::peer_gone, fmt::format("{} was closed here", name_of(*peer_)), {}}, false, now, out);
   release(out);
@@ -136,6 +144,7 @@ void receiver_machine::release(room_effects& out) {
 }
 
 void receiver_machine::tick(time_point now, room_effects& out) {
+  note("tick");
   if (now < deadline() || finished()) return;
   switch (state()) {
     case receiver_state::resolving:

@@ -33,6 +33,7 @@ struct receiver_context {
   duration quarantine_timeout{};  ///< ended, the source has not drained: then it is fenced
   std::uint16_t sink_ranks = 1;   ///< sink ranks that publish to the source rank
   transition_log log;
+  event_log events{};
 };
 
 /// What the actor read from the metadata slot when `room_done` came.
@@ -76,6 +77,9 @@ class receiver_machine {
   duration time_in(receiver_state state, time_point now) const { return clock_.time_in(state, now); }
 
  private:
+  void note(std::string_view event) const {
+    if (context_->events) context_->events(to_string(state()), event);
+  }
   void move(receiver_state to, time_point now);
   void check_announced(time_point now, room_effects& out);
   error prove(const room_done_message& message, const row_reading& row) const;

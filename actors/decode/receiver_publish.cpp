@@ -43,6 +43,7 @@ std::string text(const std::vector<component_coverage>& coverage) {
 
 error receiver_machine::publish(std::vector<component_pages> pages, std::uint64_t tokens, slot_id slot,
                                 time_point now, room_effects& out) {
+  note("publish");
   auto bad = [&](errc code, std::string detail) {
     return error{code, fmt::format("{}: {}", to_string(key_), detail), {}};
   };
@@ -72,6 +73,7 @@ error receiver_machine::publish(std::vector<component_pages> pages, std::uint64_
 
 void receiver_machine::done(const peer_view& from, const room_done_message& message, const row_reading& row,
                             time_point now, room_effects& out) {
+  note("done");
   if (!from_peer(from, message.key)) return;
   switch (state()) {
     case receiver_state::resolving:

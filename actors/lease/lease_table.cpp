@@ -146,6 +146,14 @@ error lease_table::set_state(lease_id lease, lease_state state) {
   return {};
 }
 
+std::optional<lease_holder> lease_table::holder(component_id component, page_id page) const {
+  if (component.value >= owners_.size() || page.value >= owners_[component.value].size()) return {};
+  auto owner = owners_[component.value][page.value];
+  if (owner == 0) return {};
+  const auto& e = entries_[owner - 1];
+  return lease_holder{e.key, e.state};
+}
+
 error lease_table::rekey(lease_id lease, room_key key) {
   auto* e = find(lease);
   if (!e) return unknown_lease(lease);

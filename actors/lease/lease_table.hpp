@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace handoff {
@@ -20,6 +21,11 @@ using lease_id = strong_id<struct lease_tag, std::uint64_t>;
 struct lease_counts {
   std::uint64_t leases = 0, pages = 0, exposed = 0, quarantined = 0;
   friend bool operator==(const lease_counts&, const lease_counts&) = default;
+};
+
+struct lease_holder {
+  room_key key;
+  lease_state state = lease_state::reserved;
 };
 
 class lease_table {
@@ -37,6 +43,8 @@ class lease_table {
   /// The room adopted an attempt.
   error rekey(lease_id lease, room_key key);
 
+  /// Who holds this page, and how far its lease is.
+  std::optional<lease_holder> holder(component_id component, page_id page) const;
   lease_counts counts() const { return counts_; }
   /// May a unified memory pool move pages now? Only while no address is out.
   bool move_gate_open() const { return counts_.exposed == 0 && counts_.quarantined == 0; }

@@ -12,6 +12,7 @@ namespace handoff {
 
 error sender_machine::send(layout::range what, bool last, std::optional<metadata_row> row, time_point now,
                            room_effects& out) {
+  note("send");
   if (auto e = check_chunk(what, last, row.has_value())) return e;
   if (auto e = last ? check_last(what) : error{}) return e;
   bool posts = state() == sender_state::ready || state() == sender_state::sending;

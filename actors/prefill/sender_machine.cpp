@@ -42,6 +42,7 @@ kv_poll sender_machine::poll() const {
 
 void sender_machine::offer(std::vector<component_pages> pages, std::uint64_t tokens, slot_id slot,
                            duration lease, std::string label, time_point now, room_effects& out) {
+  note("offer");
   if (claimed_) return;
   claimed_ = true;
   pages_ = std::move(pages);
@@ -66,6 +67,7 @@ void sender_machine::offer(std::vector<component_pages> pages, std::uint64_t tok
 }
 
 void sender_machine::abort(error reason, time_point now, room_effects& out) {
+  note("abort");
   give_up(std::move(reason), now, out);
 }
 
@@ -104,6 +106,7 @@ void sender_machine::check_ready(time_point now, room_effects& out) {
 }
 
 void sender_machine::transfer_done(const transport::transfer_done& done, time_point now, room_effects& out) {
+  note("transfer_done");
   auto* s = find(done.peer);
   if (!s || !s->in_flight.count(done.id)) return;
   if (done.drained) s->in_flight.erase(done.id);
@@ -176,6 +179,7 @@ void sender_machine::settle(time_point now, room_effects& out) {
 }
 
 void sender_machine::tick(time_point now, room_effects& out) {
+  note("tick");
   if (now < deadline() || finished()) return;
   auto expired = [&](const std::string& what, duration bound) {
     fail(timeout(key_, what, bound), nullptr, now, out);

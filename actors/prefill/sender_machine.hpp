@@ -44,6 +44,7 @@ struct sender_context {
   duration quarantine_timeout{};  ///< ended, writes still in flight: then the endpoint is fenced
   std::size_t chunks_max = 65'536;
   transition_log log;
+  event_log events{};
 };
 
 class sender_machine {
@@ -92,6 +93,9 @@ class sender_machine {
   duration time_in(sender_state state, time_point now) const { return clock_.time_in(state, now); }
 
  private:
+  void note(std::string_view event) const {
+    if (context_->events) context_->events(to_string(state()), event);
+  }
   struct sink {
     peer_view view;
     rank_coord rank;

@@ -60,6 +60,7 @@ void sender_machine::refuse(const peer_view& from, room_key key, rank_coord rank
 
 void sender_machine::announce(const peer_view& from, const announce_message& m, time_point now,
                               room_effects& out) {
+  note("announce");
   if (!accept(from, m.key, m.sink, now, out)) return;
   if (terminal()) return answer_ended(from, m.sink, true, now, out);
   auto* s = meet(from, m.key, m.sink, out);
@@ -81,6 +82,7 @@ void sender_machine::announce(const peer_view& from, const announce_message& m, 
 
 void sender_machine::publish(const peer_view& from, const publish_message& m, time_point now,
                              room_effects& out) {
+  note("publish");
   if (!accept(from, m.key, m.sink, now, out)) return;
   if (terminal()) return answer_ended(from, m.sink, true, now, out);
   auto* s = meet(from, m.key, m.sink, out);
@@ -129,6 +131,7 @@ error sender_machine::collect(sink& s, const publish_message& m) {
 
 void sender_machine::result(const peer_view& from, const room_result_message& m, time_point now,
                             room_effects& out) {
+  note("result");
   auto* s = find(from.peer);
   if (!s || terminal() || m.key != key_) return;
   if (m.verdict == kv_poll::failed) return fail(m.reason, s, now, out);
@@ -144,6 +147,7 @@ void sender_machine::result(const peer_view& from, const room_result_message& m,
 
 void sender_machine::peer_abort(const peer_view& from, const abort_message& m, time_point now,
                                 room_effects& out) {
+  note("peer_abort");
   if (!accept(from, m.key, m.sink, now, out)) return;
   if (terminal()) return answer_ended(from, m.sink, false, now, out);
   auto* s = find(from.peer);
@@ -173,6 +177,7 @@ void sender_machine::answer_ended(const peer_view& from, rank_coord rank, bool t
 }
 
 void sender_machine::peer_lost(peer_id peer, const error& reason, time_point now, room_effects& out) {
+  note("peer_lost");
   auto* s = find(peer);
   if (!s) return;
   s->lost = true;
@@ -181,6 +186,7 @@ void sender_machine::peer_lost(peer_id peer, const error& reason, time_point now
 }
 
 void sender_machine::peer_closed(peer_id peer, time_point now, room_effects& out) {
+  note("peer_closed");
   auto* s = find(peer);
   if (!s) return;
   s->in_flight.clear();

@@ -15,6 +15,9 @@ namespace handoff {
 using transition_log =
     std::function<void(const room_key& key, std::string_view from, std::string_view to, time_point now)>;
 
+/// Called for every event that a machine takes, with the state that it meets.
+using event_log = std::function<void(std::string_view state, std::string_view event)>;
+
 template <class State, std::size_t Count>
 class state_clock {
  public:

@@ -48,33 +48,39 @@ void peer_session_machine::move(peer_session_state to, std::string why, time_poi
 }
 
 void peer_session_machine::connected(time_point now, peer_session_effects& out) {
+  note("connected");
   if (state_ != peer_session_state::connecting) return;
   move(peer_session_state::ready, "probe answered", now);
   emit<peer_ready_effect>(out, {});
 }
 
 void peer_session_machine::failed(const error& reason, time_point now, peer_session_effects& out) {
+  note("failed");
   if (state_ == peer_session_state::gone) return;
   if (state_ == peer_session_state::connecting) return lose(reason, now, out);
   suspect(fabric, reason, now, out);
 }
 
 void peer_session_machine::silent(time_point now, peer_session_effects& out) {
+  note("silent");
   if (state_ == peer_session_state::connecting || state_ == peer_session_state::gone) return;
   suspect(silence, gone("is silent"), now, out);
 }
 
 void peer_session_machine::heard(time_point now, peer_session_effects& out) {
+  note("heard");
   clear(silence, now, out);
 }
 
 void peer_session_machine::closed(time_point now, peer_session_effects& out) {
+  note("closed");
   if (closed_) return;
   closed_ = true;
   if (state_ != peer_session_state::gone) lose(gone("was closed here"), now, out);
 }
 
 void peer_session_machine::control_lost(time_point now, peer_session_effects& out) {
+  note("control_lost");
   if (state_ == peer_session_state::gone) return;
   if (state_ == peer_session_state::connecting)
     return lose(gone("ended its control connection during the handshake"), now, out);
@@ -88,6 +94,7 @@ void peer_session_machine::control_lost(time_point now, peer_session_effects& ou
 
 void peer_session_machine::control_reconnected(incarnation_id incarnation, time_point now,
                                                peer_session_effects& out) {
+  note("control_reconnected");
   if (state_ != peer_session_state::suspect || !(doubts_ & (no_control | fabric))) return;
   if (incarnation != peer_.incarnation)
     return lose(gone(fmt::format("restarted as incarnation {:016x}", incarnation.value)), now, out);
@@ -96,6 +103,7 @@ void peer_session_machine::control_reconnected(incarnation_id incarnation, time_
 }
 
 void peer_session_machine::control_refused(const error& reason, time_point now, peer_session_effects& out) {
+  note("control_refused");
   if (state_ != peer_session_state::suspect || !(doubts_ & (no_control | fabric))) return;
   lose(gone(fmt::format("refused to be reached again: {}", to_string(reason))), now, out);
 }
@@ -141,6 +149,7 @@ void peer_session_machine::lose(error reason, time_point now, peer_session_effec
 }
 
 void peer_session_machine::tick(time_point now, peer_session_effects& out) {
+  note("tick");
   if (now < deadline()) return;
   if (state_ == peer_session_state::connecting)
     return lose({errc::timed_out,

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "actors/room/room_effects.hpp"
+#include "actors/room/state_clock.hpp"
 
 #include <array>
 #include <cstdint>
@@ -36,6 +37,7 @@ struct peer_session_context {
   duration suspect_timeout = std::chrono::milliseconds(1000);  ///< control lost or fabric failed, until gone
   duration reconnect_delay = std::chrono::milliseconds(250);
   std::uint32_t reconnects_max = 4;
+  event_log events{};
 };
 
 // -- effects, in the order in which they must be carried out ---------------------------------------
@@ -98,6 +100,9 @@ class peer_session_machine {
   const std::deque<transition>& log() const { return log_; }
 
  private:
+  void note(std::string_view event) const {
+    if (context_->events) context_->events(to_string(state()), event);
+  }
   enum doubt : std::uint8_t { none = 0, silence = 1, no_control = 2, fabric = 4 };
 
   void move(peer_session_state to, std::string why, time_point now);

@@ -189,7 +189,9 @@ error sim_peer::write_arrived(const sim_write& write) {
     const std::span<std::byte> memory = found->second;
     const std::uint64_t offset = write.address - reinterpret_cast<std::uintptr_t>(memory.data());
     if (within(offset, write.source.size(), memory.size())) {
-      std::ranges::copy(write.source, memory.begin() + static_cast<std::ptrdiff_t>(offset));
+      const auto target = memory.subspan(offset, write.source.size());
+      if (owner_.wire().on_write) owner_.wire().on_write(process(), target, write.source);
+      std::ranges::copy(write.source, target.begin());
       return {};
     }
   }

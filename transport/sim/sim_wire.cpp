@@ -58,11 +58,15 @@ sim_peer* sim_wire::find(endpoint_address address) const {
 void sim_wire::tell_end(std::size_t from, endpoint_address address) {
   if (!ends_are_told) return;
   for (const auto& [other, peer] : endpoints_) {
-    if (peer->remote_address() != address) continue;
-    at(in_order(state_of(from, peer->process())), peer->process(), [this, other = other] {
-      if (sim_peer* p = find(other)) p->remote_ended();
-    });
+    if (peer->remote_address() == address) tell_end(from, other, peer->process());
   }
+}
+
+void sim_wire::tell_end(std::size_t from, endpoint_address other, std::size_t process) {
+  if (hold(from, process, [this, from, other, process] { tell_end(from, other, process); })) return;
+  at(in_order(state_of(from, process)), process, [this, other] {
+    if (sim_peer* p = find(other)) p->remote_ended();
+  });
 }
 
 // -- traffic ---------------------------------------------------------------------------------------
@@ -78,7 +82,7 @@ void sim_wire::set_links(const link_faults& faults) {
 }
 
 sim_wire::link_state& sim_wire::state_of(std::size_t from, std::size_t to) {
-  return links_.try_emplace({from, to}, link_state{default_faults_, {}}).first->second;
+  return links_.try_emplace({from, to}, link_state{default_faults_, {}, false, {}}).first->second;
 }
 
 const link_faults& sim_wire::link_to(std::size_t from, endpoint_address to) {
@@ -98,6 +102,20 @@ time_point sim_wire::in_order(link_state& link) {
   return link.last_arrival;
 }
 
+void sim_wire::cut(std::size_t from, std::size_t to, bool is_cut) {
+  link_state& link = state_of(from, to);
+  if (std::exchange(link.is_cut, is_cut) == is_cut || is_cut) return;
+  for (action& what : std::exchange(link.held, {})) what();
+}
+
+bool sim_wire::hold(std::size_t from, std::size_t to, action what) {
+  link_state& link = state_of(from, to);
+  if (!link.is_cut) return false;
+  ++counts.held;
+  link.held.push_back(std::move(what));
+  return true;
+}
+
 void sim_wire::send(std::size_t from, endpoint_address to, sim_frame frame) {
   const sim_peer* peer = find(to);
   if (peer == nullptr) {
@@ -105,6 +123,10 @@ void sim_wire::send(std::size_t from, endpoint_address to, sim_frame frame) {
     return;
   }
   link_state& link = state_of(from, peer->process());
+  if (link.is_cut) {
+    hold(from, peer->process(), [this, from, to, f = std::move(frame)] { send(from, to, f); });
+    return;
+  }
   const link_faults& faults = link.faults;
   const auto deliver = [&](time_point when, sim_frame f) {
     at(when, peer->process(), [this, to, f = std::move(f)] {
@@ -139,6 +161,7 @@ void sim_wire::send(std::size_t from, endpoint_address to, sim_frame frame) {
 void sim_wire::write(std::size_t from, endpoint_address to, std::shared_ptr<sim_write> write) {
   const sim_peer* peer = find(to);
   if (peer == nullptr) return land(to, write);
+  if (hold(from, peer->process(), [this, from, to, write] { this->write(from, to, write); })) return;
   at(now_ + delay(link(from, peer->process())), peer->process(),
      [this, to, write = std::move(write)] { land(to, write); });
 }
@@ -172,6 +195,8 @@ void sim_wire::land(endpoint_address to, const std::shared_ptr<sim_write>& write
 void sim_wire::complete(std::size_t from, const sim_write& write, error result) {
   const sim_peer* initiator = find(write.from);
   if (initiator == nullptr) return;
+  if (hold(from, initiator->process(), [this, from, write, result] { complete(from, write, result); }))
+    return;
   at(now_ + delay(link(from, initiator->process())), initiator->process(),
      [this, address = write.from, operation = write.operation, result = std::move(result)] {
        if (sim_peer* p = find(address)) p->write_completed(operation, result);

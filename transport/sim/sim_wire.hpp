@@ -9,6 +9,8 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <span>
+#include <vector>
 
 namespace handoff::transport {
 
@@ -79,6 +81,13 @@ class sim_wire {
   /// Faults towards an endpoint; those of a default link if nobody is there.
   const link_faults& link_to(std::size_t from, endpoint_address to);
 
+  /// While cut, frames, writes, completions and ends from here to there wait; then they go on in their order.
+  void cut(std::size_t from, std::size_t to, bool is_cut);
+
+  /// Called before a write's bytes are copied into a process's memory.
+  std::function<void(std::size_t process, std::span<std::byte> target, std::span<const std::byte> source)>
+      on_write;
+
   fault_counts counts;
   bool ends_are_told = true;
 
@@ -94,11 +103,15 @@ class sim_wire {
   struct link_state {
     link_faults faults;
     time_point last_arrival{};
+    bool is_cut = false;
+    std::vector<action> held;
   };
 
   link_state& state_of(std::size_t from, std::size_t to);
   duration delay(const link_faults& faults);
   time_point in_order(link_state& link);
+  bool hold(std::size_t from, std::size_t to, action what);
+  void tell_end(std::size_t from, endpoint_address other, std::size_t process);
   void land(endpoint_address to, const std::shared_ptr<sim_write>& write);
   void complete(std::size_t from, const sim_write& write, error result);
 

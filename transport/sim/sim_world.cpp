@@ -34,6 +34,23 @@ bool sim_world::run_until(const std::function<bool()>& predicate, duration limit
   return true;
 }
 
+bool sim_world::step(time_point limit) {
+  return wire_->step(limit);
+}
+
+void sim_world::at(time_point when, std::size_t process, std::function<void()> what) {
+  wire_->at(when, process, std::move(what));
+}
+
+void sim_world::watch_writes(
+    std::function<void(std::size_t, std::span<std::byte>, std::span<const std::byte>)> watch) {
+  wire_->on_write = std::move(watch);
+}
+
+void sim_world::cut(std::size_t from, std::size_t to, bool is_cut) {
+  wire_->cut(from, to, is_cut);
+}
+
 link_faults& sim_world::link(std::size_t from, std::size_t to) {
   return wire_->link(from, to);
 }

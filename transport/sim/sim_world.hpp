@@ -9,7 +9,11 @@
 
 #include "transport/sim/faults.hpp"
 
+#include <cstddef>
 #include <functional>
+#include <memory>
+#include <span>
+#include <vector>
 
 namespace handoff::transport {
 
@@ -35,6 +39,15 @@ class sim_world {
   /// Steps from event to event until the predicate holds. False: `limit` of virtual time passed without.
   bool run_until(const std::function<bool()>& predicate, duration limit);
 
+  /// The next thing until `limit` happens. False: there is none, and the clock stands at `limit`.
+  bool step(time_point limit);
+  /// Something of a process's own: it waits while the process is frozen and is forgotten when it is dead.
+  void at(time_point when, std::size_t process, std::function<void()> what);
+  /// Called before a write's bytes are copied into a process's memory.
+  void watch_writes(
+      std::function<void(std::size_t process, std::span<std::byte> target, std::span<const std::byte> source)>
+          watch);
+
   // -- faults
 
   /// Faults of everything that `from` sends to `to`: its frames, its writes, its completions of `to`'s
@@ -42,6 +55,8 @@ class sim_world {
   link_faults& link(std::size_t from, std::size_t to);
   /// The same for every link, of later processes too.
   void set_links(const link_faults& faults);
+  /// While a link is cut, all that is sent over it waits; then it goes on in its order, late writes too.
+  void cut(std::size_t from, std::size_t to, bool is_cut);
   /// Does a peer learn at once that an endpoint has ended (a reset connection: peer_failed, its operations
   /// complete in error), or only by silence (its operations never complete)? At first: at once.
   void set_ends_are_told(bool told);
