@@ -15,6 +15,11 @@ void sink_rooms::on(announce_call& call) {
   if (rooms_.contains(call.room))
     return settings_.desk.log.error("room-duplicate", "{} was announced twice; the first stands",
                                     to_string(key));
+  if (grave && grave->unclaimed) {
+    auto reason = grave->reason;
+    desk_.graves.bury(key, kv_poll::failed, reason, false, now_);
+    return desk_.reject(key, reason);
+  }
   if (rooms_.size() >= settings_.desk.rooms_max || desk_.congested())
     return desk_.reject(key,
                         {errc::limit_exceeded,
@@ -75,14 +80,15 @@ void sink_rooms::on(const commit_call& call) {
 }
 
 void sink_rooms::on(const abort_call& call) {
+  auto reason = call.reason;
+  reason.origin = settings_.rooms.origin;
   if (auto i = rooms_.find(call.room); i != rooms_.end()) {
-    auto reason = call.reason;
-    reason.origin = settings_.rooms.origin;
     return step(i->second, [&](auto& machine, auto now, auto& out) { machine.abort(reason, now, out); });
   }
   // A room that succeeded and was never committed gives its slot back.
   const auto* grave = desk_.graves.find(call.room);
-  if (!grave) return;
+  if (!grave)  // remembered, should the announce come after it
+    return desk_.graves.bury({call.room, {}}, kv_poll::failed, std::move(reason), true, now_);
   if (auto i = uncommitted_.find(grave->key); i != uncommitted_.end()) {
     clear_stamp(desk_.row(i->second));
     on(commit_call{grave->key, i->second});

@@ -65,9 +65,13 @@ void source_rooms::on(const send_call& call) {
 
 void source_rooms::on(const abort_call& call) {
   auto i = rooms_.find(call.room);
-  if (i == rooms_.end()) return;
   auto reason = call.reason;
   reason.origin = settings_.rooms.origin;
+  if (i == rooms_.end()) {  // remembered, should an offer or a sink come after it
+    if (!desk_.graves.find(call.room))
+      desk_.graves.bury({call.room, {}}, kv_poll::failed, std::move(reason), true, now_);
+    return;
+  }
   step(i->second, [&](auto& machine, auto now, auto& out) { machine.abort(reason, now, out); });
 }
 
@@ -124,7 +128,9 @@ void source_rooms::on(const room_frame& f, const abort_message& m) {
     return step(*r, [&](auto& machine, auto now, auto& out) { machine.peer_abort(f.from, m, now, out); });
   // Unknown or ended: nothing of it is in the provider. Remembered, should our engine offer it later.
   engine_.send(frame_call{f.from.peer, drained_message{m.key, m.source, m.sink, true}});
-  if (!desk_.graves.find(m.key.room)) desk_.graves.bury(m.key, kv_poll::failed, m.reason, true, now_);
+  const auto* grave = desk_.graves.find(m.key.room);
+  if (!grave || grave->key.attempt < m.key.attempt)
+    desk_.graves.bury(m.key, kv_poll::failed, m.reason, true, now_);
 }
 
 void source_rooms::on(const transfer_ended& ended) {
