@@ -17,7 +17,7 @@ class engine_messages final : public fabric_port {
   void submit(submit_call call) override { tell(engine_, std::move(call)); }
   void send(frame_call call) override { tell(engine_, std::move(call)); }
   void connect(connect_call call) override { tell(engine_, std::move(call)); }
-  void fence(fence_call call) override { tell(engine_, std::move(call)); }
+  void fence(fence_call call) override { tell(engine_, call); }
 
  private:
   transfer_engine_interface engine_;
