@@ -45,7 +45,7 @@ void peer_desk::on(const resolved& what) {
   }
   i->entry = what.entry;
   i->providers = settings_.provider == "auto" ? transport_->providers() : std::vector{settings_.provider};
-  i->why = settings_.provider == "auto" ? "auto" : "asked for by transport.provider";
+  i->why = settings_.provider == "auto" ? "auto: the best that works" : "asked for by transport.provider";
   dial(*i);
 }
 
@@ -263,7 +263,7 @@ void peer_desk::asked_to_connect(const control_received& what, const connect_req
   auto& p =
       add_peer(id, request.self, request.session, std::make_shared<const layout_descriptor>(request.layout));
   p.provider = picked->provider;
-  p.why = "offered by the peer";
+  p.why = fmt::format("asked for by {}", request.self.engine);
   p.control_address = request.control_address;
   p.connection = what.connection.value;
   control(what.connection.value, connect_reply_message{settings_.self, request.session, std::move(*endpoint),

@@ -53,7 +53,8 @@ std::string to_table(const replay_report& r) {
   row("model", fmt::format("{}, token scale {}", r.model, r.token_scale));
   row("requests", fmt::format("{} of {} succeeded, {} at once", r.succeeded, r.requests, r.concurrency));
   row("tokens", fmt::format("{} in {} pages of {}", r.tokens, r.pages, r.page_tokens));
-  row("bytes moved", fmt::format("{} ({})", r.bytes_written, format_bytes(r.bytes_written)));
+  row("bytes moved",
+      fmt::format("{} ({}), metadata rows included", r.bytes_written, format_bytes(r.bytes_written)));
   row("bytes verified", fmt::format("{} of {} owned", r.bytes_verified, r.bytes_owned));
   row("rate", fmt::format("{:.3f} GB/s, filling and verifying included ({:.1f} s)", gigabytes_per_second(r),
                           seconds(r.elapsed_ns)));
