@@ -24,16 +24,12 @@ void check_number(const key_spec& key, std::uint64_t value, problems& found) {
     found.add(errc::config_range, pointer_of(key), range_text(key, std::to_string(value)));
 }
 
-constexpr std::string_view why_loopback =
-    "connections carry no token yet, so whoever reaches the port could write into KV memory";
-
 /// Why the text does not have the form of its key; empty if it has.
 std::string form_problem(const key_spec& key, const std::string& text) {
   auto expected_text = fmt::format("expected {}", allowed_values(key));
-  auto not_loopback = fmt::format(
-      "expected a loopback address (127.0.0.0/8 or ::1): other addresses need a token; {}", why_loopback);
   switch (key.form) {
-    case text_form::any: {
+    case text_form::any:
+    case text_form::path: {
       auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
       return std::any_of(text.begin(), text.end(), is_control) ? "expected no control characters" : "";
     }
@@ -42,13 +38,12 @@ std::string form_problem(const key_spec& key, const std::string& text) {
       if (!address) return fmt::format("{}; {}", expected_text, address.error().detail);
       return address->port == 0 || is_wildcard(address->host) ? expected_text : "";
     }
-    case text_form::loopback_port: {
+    case text_form::bind_port: {
       auto address = parse_host_port(text);
-      if (!address) return fmt::format("{}; {}", expected_text, address.error().detail);
-      return is_loopback(address->host) ? "" : not_loopback;
+      return address ? "" : fmt::format("{}; {}", expected_text, address.error().detail);
     }
-    case text_form::loopback:
-      return is_loopback(text) ? "" : not_loopback;
+    case text_form::bind_address:
+      return is_address(text) && !is_wildcard(text) ? "" : expected_text;
     case text_form::host:
       if (is_wildcard(text)) return fmt::format("{} that peers can connect to, no wildcard", expected_text);
       return text.empty() || is_host(text) ? "" : expected_text;
@@ -116,7 +111,43 @@ std::vector<relation> relations_of(const engine_config& c) {
       {"/limits/events", c.limits.events, "4 x /limits/rooms",
        std::uint64_t{c.limits.rooms} * defaults::events_per_room, not_less,
        "each room may leave that many events unread, and none may be lost"},
+      {"/limits/control_connections", c.limits.control_connections, "/limits/control_unauthenticated",
+       c.limits.control_unauthenticated, greater, "a flood must leave room for peers that are known"},
   };
+}
+
+/// Only loopback is open to everybody who can reach it.
+void check_admission(const engine_config& c, problems& found) {
+  const auto& s = c.security;
+  auto host_of = [](const std::string& where) { return parse_host_port(where)->host; };
+  const struct {
+    std::string_view pointer;
+    const std::string& text;
+    std::string host;
+  } binds[] = {{"/bootstrap/bind", c.bootstrap.bind, host_of(c.bootstrap.bind)},
+               {"/control/bind", c.control.bind, host_of(c.control.bind)},
+               {"/transport/bind", c.transport.bind, c.transport.bind}};
+  for (const auto& bind : binds) {
+    if (is_loopback(bind.host)) continue;
+    auto pointer = std::string(bind.pointer);
+    if (s.token_file.empty() && !s.allow_unauthenticated)
+      found.add(
+          errc::config_relation, pointer,
+          fmt::format("{} contradicts /security/token_file (\"\"): only loopback addresses (127.0.0.0/8 "
+                      "or ::1) need no token, because whoever reaches another one could write into KV "
+                      "memory; name a token file, or say /security/allow_unauthenticated: true",
+                      quote(bind.text)));
+    if (is_wildcard(bind.host) && c.control.advertise.empty())
+      found.add(errc::config_relation, pointer,
+                fmt::format("{} contradicts /control/advertise (\"\"): peers cannot connect to a wildcard; "
+                            "name the host that they connect to",
+                            quote(bind.text)));
+  }
+  if (!s.token_file.empty() && s.allow_unauthenticated)
+    found.add(errc::config_relation, "/security/allow_unauthenticated",
+              fmt::format("true contradicts /security/token_file ({}): with a token nobody is let in without "
+                          "it; drop one of the two",
+                          quote(s.token_file)));
 }
 
 }  // namespace
@@ -147,6 +178,7 @@ void check_relations(const engine_config& config, problems& found) {
               fmt::format("{} contradicts {} ({}): it must be {}; {}", r.left_value, r.right, r.right_value,
                           r.may_be_equal ? "at least that" : "greater", r.why));
   }
+  check_admission(config, found);
 }
 
 expected<void> check_config(const engine_config& config, const std::string& origin) {

@@ -77,6 +77,12 @@ inline constexpr std::uint32_t tombstones = 262'144;
 inline constexpr std::uint32_t chunks_per_room = 65'536;
 /// Open control connections of one listener: peers, 64 ranks that register, tools.
 inline constexpr std::uint32_t control_connections = 256;
+/// Accepted connections that have not shown who they are yet; one more ends the oldest of them. Twice what
+/// 64 ranks open when they start together, and a hello comes within a round trip.
+inline constexpr std::uint32_t control_unauthenticated = 128;
+/// New connections per second and source address, after a burst of control_connections: a host whose ranks
+/// all reconnect at once is served, a flood is not.
+inline constexpr std::uint32_t control_rate = 64;
 /// Metadata rows: published rooms of a sink, or rooms with a last chunk under way of a source.
 inline constexpr std::uint32_t slots = 1'024;
 /// Tokens per page: 128 KiB per buffer of Llama-3.1-8B, a good size for one write.
@@ -90,7 +96,7 @@ inline constexpr std::uint32_t actor_workers = 2;
 inline constexpr std::string_view bootstrap_address = "127.0.0.1:8998";
 /// Control listeners take a port that the kernel chooses; the registry tells it to peers.
 inline constexpr std::string_view control_bind = "127.0.0.1:0";
-/// Fabric endpoints (tcp): the same loopback rule as for control listeners.
+/// Fabric endpoints (tcp): the same rule as for control listeners.
 inline constexpr std::string_view transport_bind = "127.0.0.1";
 /// shm after a probe on the same host, else tcp.
 inline constexpr std::string_view provider = "auto";

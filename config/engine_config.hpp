@@ -75,12 +75,20 @@ struct timeouts_section {
   std::uint32_t status_ms = defaults::status_ms;
 };
 
+/// Who may talk to the control plane.
+struct security_section {
+  std::string token_file;              ///< holds the secret that all processes share; empty: no token
+  bool allow_unauthenticated = false;  ///< other binds than loopback without a token
+};
+
 struct limits_section {
   std::uint32_t rooms = defaults::rooms;
   std::uint32_t events = defaults::events;
   std::uint32_t tombstones = defaults::tombstones;
   std::uint32_t chunks_per_room = defaults::chunks_per_room;
   std::uint32_t control_connections = defaults::control_connections;
+  std::uint32_t control_unauthenticated = defaults::control_unauthenticated;
+  std::uint32_t control_rate = defaults::control_rate;
 };
 
 struct actors_section {
@@ -103,6 +111,7 @@ struct engine_config {
   control_section control;
   transport_section transport;
   timeouts_section timeouts;
+  security_section security;
   limits_section limits;
   actors_section actors;
   compatibility_section compatibility;

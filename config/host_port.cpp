@@ -41,6 +41,11 @@ bool is_host(std::string_view host) {
          std::all_of(host.begin(), host.end(), is_name_character);
 }
 
+bool is_address(std::string_view host) {
+  in_addr address{};
+  return is_address(AF_INET, host, &address) || is_ipv6(host);
+}
+
 bool is_wildcard(std::string_view host) {
   in_addr v4{};
   if (is_address(AF_INET, host, &v4)) return v4.s_addr == INADDR_ANY;

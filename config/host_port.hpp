@@ -22,6 +22,8 @@ std::string to_string(const host_port& address);
 
 /// A host name by its characters, or an IPv4 or IPv6 address (without brackets).
 bool is_host(std::string_view host);
+/// An IPv4 or IPv6 address, no name.
+bool is_address(std::string_view host);
 /// 0.0.0.0 or ::, which no peer can connect to.
 bool is_wildcard(std::string_view host);
 /// 127.0.0.0/8 or ::1, written as an address: a name may resolve to anything.

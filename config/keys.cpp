@@ -12,6 +12,7 @@ constexpr std::string_view tolerable[] = {"model",       "model_revision", "kv_d
 
 constexpr std::uint64_t text_bytes_max = 128;    // names and tags
 constexpr std::uint64_t host_bytes_max = 260;    // a DNS name of 253 bytes, a colon, a port
+constexpr std::uint64_t path_bytes_max = 4'095;  // PATH_MAX without its NUL
 constexpr std::uint64_t day_ms = 86'400'000;     // longer waits are mistakes of a unit
 constexpr std::uint64_t count_max = 16'777'216;  // tables are made at the start
 
@@ -25,7 +26,9 @@ constexpr key_spec number(std::string_view section, std::string_view name, Membe
 template <class Member>
 constexpr key_spec text(std::string_view section, std::string_view name, Member member, std::uint64_t min,
                         std::string_view sentence, text_form form = text_form::any) {
-  auto max = form == text_form::any ? text_bytes_max : host_bytes_max;
+  auto max = form == text_form::any    ? text_bytes_max
+             : form == text_form::path ? path_bytes_max
+                                       : host_bytes_max;
   return {section, name, member, "", min, max, form, {}, 1, sentence};
 }
 
@@ -62,15 +65,15 @@ constexpr key_spec table[] = {
 
     text(KEY(bootstrap, address), 1, "Where the registry of engines is reached.", text_form::host_port),
     other(KEY(bootstrap, serve), "Run the registry inside this engine, in its first prefill rank."),
-    text(KEY(bootstrap, bind), 1, "Where the registry listens when it runs here.", text_form::loopback_port),
+    text(KEY(bootstrap, bind), 1, "Where the registry listens when it runs here.", text_form::bind_port),
 
-    text(KEY(control, bind), 1, "Where ranks listen for control connections.", text_form::loopback_port),
+    text(KEY(control, bind), 1, "Where ranks listen for control connections.", text_form::bind_port),
     text(KEY(control, advertise), 0, "Host that peers connect to; empty: the one that is bound.",
          text_form::host),
 
     choice(KEY(transport, provider), providers,
            "Network provider; auto takes shm on the same host, else tcp."),
-    text(KEY(transport, bind), 1, "Address of the tcp provider's endpoints.", text_form::loopback),
+    text(KEY(transport, bind), 1, "Address of the tcp provider's endpoints.", text_form::bind_address),
     number(KEY(transport, write_bytes_max), "bytes", 4'096, 1'073'741'824,
            "Larger blocks are split into writes of this size.", 4'096),
     number(KEY(transport, window), "writes", 1, 4'096, "Writes in flight per peer."),
@@ -99,12 +102,22 @@ constexpr key_spec table[] = {
     number(KEY(timeouts, drain_ms), "ms", 1, day_ms, "For running rooms when the runtime drains."),
     number(KEY(timeouts, status_ms), "ms", 1, 60'000, "For an actor to tell its status to the monitor."),
 
+    text(KEY(security, token_file), 0,
+         "File with the secret that all processes share; empty: anybody who connects is served.",
+         text_form::path),
+    other(KEY(security, allow_unauthenticated),
+          "Let binds leave loopback without a token: whoever reaches a port may write into KV memory."),
+
     number(KEY(limits, rooms), "rooms", 1, 1'048'576, "Active rooms per rank."),
     number(KEY(limits, events), "events", 1, count_max, "Events that the engine has not taken yet."),
     number(KEY(limits, tombstones), "rooms", 1, count_max, "Ended rooms that are remembered."),
     number(KEY(limits, chunks_per_room), "chunks", 1, 1'048'576, "Chunks of one room."),
     number(KEY(limits, control_connections), "connections", 1, 65'536,
-           "Open control connections per listener."),
+           "Accepted control connections in all."),
+    number(KEY(limits, control_unauthenticated), "connections", 1, 65'535,
+           "Of these, the ones that have not said hello yet; one more ends the oldest."),
+    number(KEY(limits, control_rate), "connections/s", 1, 1'000'000,
+           "New ones per second and source address, after a burst of control_connections."),
 
     number(KEY(actors, workers), "threads", 1, 256, "Worker threads of the actor system."),
 
@@ -132,12 +145,14 @@ std::string allowed_texts(const key_spec& key) {
       return fmt::format("{}..{} bytes of text", key.min, key.max);
     case text_form::host_port:
       return "host:port, port 1..65535";
-    case text_form::loopback_port:
-      return "loopback address:port, port 0: any free one";
-    case text_form::loopback:
-      return "loopback address";
+    case text_form::bind_port:
+      return "host:port, port 0: any free one";
+    case text_form::bind_address:
+      return "address, no wildcard";
     case text_form::host:
       return "host name or address";
+    case text_form::path:
+      return "file name";
     case text_form::choice:
       return any_of_texts(key.choices);
   }

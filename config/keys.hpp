@@ -21,12 +21,13 @@ using rules_member = std::vector<mismatch_rule>& (*)(engine_config&);
 
 /// What the text of a key must be.
 enum class text_form : std::uint8_t {
-  any,            ///< UTF-8 without control characters
-  host_port,      ///< "host:port", "[::1]:port"
-  loopback_port,  ///< the same, the host a loopback address, port 0 lets the kernel choose
-  loopback,       ///< a loopback address
-  host,           ///< a host name or address
-  choice,         ///< one of key_spec::choices
+  any,           ///< UTF-8 without control characters
+  host_port,     ///< "host:port", "[::1]:port"
+  bind_port,     ///< the same, port 0 lets the kernel choose
+  bind_address,  ///< an address of this machine, no wildcard
+  host,          ///< a host name or address
+  path,          ///< a file's name
+  choice,        ///< one of key_spec::choices
 };
 
 struct key_spec {

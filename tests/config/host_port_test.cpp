@@ -58,6 +58,12 @@ TEST_CASE("texts that are no host:port are refused with the reason") {
   }
 }
 
+TEST_CASE("names are no addresses") {
+  for (const auto* host : {"127.0.0.1", "10.1.2.3", "0.0.0.0", "::1", "fe80::1"}) CHECK(is_address(host));
+  for (const auto* host : {"", "localhost", "node7", "10.1.2", "[::1]", "127.0.0.1:7"})
+    CHECK_FALSE(is_address(host));
+}
+
 TEST_CASE("only addresses that never leave the machine are loopback") {
   for (const auto* host : {"127.0.0.1", "127.255.0.9", "::1", "0:0:0:0:0:0:0:1"}) CHECK(is_loopback(host));
   for (const auto* host : {"", "localhost", "126.0.0.1", "128.0.0.1", "0.0.0.0", "::", "::2", "127.1",

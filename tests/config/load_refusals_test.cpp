@@ -309,45 +309,72 @@ TEST_CASE("values out of range are refused with the range") {
   });
 }
 
-TEST_CASE("addresses are checked, and listeners stay on loopback") {
-  const std::string token = "other addresses need a token";
+TEST_CASE("listeners leave loopback with a token or an explicit word only") {
+  const std::string token = "contradicts /security/token_file",
+                    word = "/security/allow_unauthenticated: true";
   check_all({
-      {"wildcard", with(R"("control": {"bind": "0.0.0.0:0"})"), errc::config_range, "/control/bind", {token}},
-      {"IPv6 wildcard",
-       with(R"("control": {"bind": "[::]:0"})"),
-       errc::config_range,
-       "/control/bind",
-       {token}},
       {"public",
        with(R"("control": {"bind": "10.1.2.3:7"})"),
-       errc::config_range,
+       errc::config_relation,
        "/control/bind",
-       {"\"10.1.2.3:7\"", token}},
+       {"\"10.1.2.3:7\"", token, word}},
       {"name",
        with(R"("control": {"bind": "localhost:7"})"),
-       errc::config_range,
+       errc::config_relation,
        "/control/bind",
        {"127.0.0.0/8"}},
+      {"mapped",
+       with(R"("control": {"bind": "[::ffff:127.0.0.1]:7"})"),
+       errc::config_relation,
+       "/control/bind",
+       {token}},
       {"registry",
        with(R"("bootstrap": {"bind": "192.168.0.1:8998"})"),
-       errc::config_range,
+       errc::config_relation,
        "/bootstrap/bind",
-       {token}},
+       {token, word}},
       {"fabric",
        with(R"("transport": {"bind": "192.168.0.1"})"),
-       errc::config_range,
+       errc::config_relation,
        "/transport/bind",
-       {token}},
+       {token, word}},
+      {"wildcard that no peer can reach",
+       with(R"("control": {"bind": "0.0.0.0:0"}, "security": {"token_file": "secret"})"),
+       errc::config_relation,
+       "/control/bind",
+       {"\"0.0.0.0:0\" contradicts /control/advertise", "wildcard"}},
+      {"IPv6 wildcard",
+       with(R"("bootstrap": {"bind": "[::]:7"}, "security": {"allow_unauthenticated": true})"),
+       errc::config_relation,
+       "/bootstrap/bind",
+       {"/control/advertise"}},
+      {"token and none",
+       with(R"("security": {"token_file": "secret", "allow_unauthenticated": true})"),
+       errc::config_relation,
+       "/security/allow_unauthenticated",
+       {"\"secret\"", "drop one"}},
+  });
+  const std::string binds =
+      R"("control": {"bind": "0.0.0.0:0", "advertise": "node7"}, "bootstrap": {"bind": "10.1.2.3:8998"},)"
+      R"( "transport": {"bind": "10.1.2.3"}, )";
+  for (const std::string security : {R"({"token_file": "secret"})", R"({"allow_unauthenticated": true})"}) {
+    auto loaded = load_text(with(binds + R"("security": )" + security), "engine.json");
+    CHECK_MESSAGE(loaded, (loaded ? "" : loaded.error().detail));
+  }
+}
+
+TEST_CASE("addresses are checked") {
+  check_all({
       {"fabric with a port",
        with(R"("transport": {"bind": "127.0.0.1:7"})"),
        errc::config_range,
        "/transport/bind",
-       {"loopback address"}},
-      {"mapped",
-       with(R"("control": {"bind": "[::ffff:127.0.0.1]:7"})"),
+       {"expected address, no wildcard"}},
+      {"fabric everywhere",
+       with(R"("transport": {"bind": "0.0.0.0"})"),
        errc::config_range,
-       "/control/bind",
-       {token}},
+       "/transport/bind",
+       {"no wildcard"}},
       {"no port",
        with(R"("control": {"bind": "127.0.0.1"})"),
        errc::config_range,
@@ -413,6 +440,11 @@ TEST_CASE("values that contradict each other are refused with both") {
        errc::config_relation,
        "/timeouts/tombstone_ms",
        {"249999", "(250000)"}},
+      {"flood takes all",
+       with(R"("limits": {"control_connections": 128})"),
+       errc::config_relation,
+       "/limits/control_connections",
+       {"128 contradicts /limits/control_unauthenticated (128)", "flood"}},
       {"more slots than rooms",
        with(R"("limits": {"rooms": 100})"),
        errc::config_relation,
