@@ -66,7 +66,7 @@ class control_broker {
     c.ticket = call.ticket;
     c.address = call.address;
     c.users.push_back(call.owner);
-    write(hdl, wire::encode(hello_message{.token = {}, .self = s_.settings.self}));
+    write(hdl, wire::encode(hello_message{.token = s_.settings.token.reveal(), .self = s_.settings.self}));
   }
 
   void accepted(handle hdl) {
@@ -250,6 +250,13 @@ class control_broker {
       return refuse(hdl, {errc::wire_unsupported,
                           fmt::format("{} needs feature bits {:#x}, which {} does not know",
                                       hello->self.engine, hello->features, s_.settings.self.engine),
+                          {}});
+    if (!s_.settings.token.admits(hello->token))
+      return refuse(hdl, {errc::peer_unauthorized,
+                          fmt::format("{} sent {}, and {} serves only peers with its token: both need the "
+                                      "same secret in their security.token_file",
+                                      hello->self.engine, hello->token.empty() ? "no token" : "a wrong token",
+                                      s_.settings.self.engine),
                           {}});
     c.peer = hello->self;
     open(c);

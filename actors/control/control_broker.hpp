@@ -1,5 +1,5 @@
 // The one actor that does control-plane I/O: the listener of this process and every control connection,
-// dialled or accepted. It checks hello (protocol, and later the token) before anybody else hears of a
+// dialled or accepted. It checks hello (protocol, token) before anybody else hears of a
 // connection, then hands whole, checksummed messages to their users by type: registry, transfer engine,
 // monitor. Nothing in it blocks.
 //
@@ -9,6 +9,7 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/log/logger.hpp"
+#include "config/token_file.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -18,6 +19,7 @@ namespace handoff {
 
 struct control_broker_settings {
   engine_identity self;
+  auth_token token;  ///< sent with our hellos, asked for in those of others
   std::uint32_t connections_max = 0;
   duration greeting_timeout{};
   logger log;

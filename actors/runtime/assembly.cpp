@@ -38,6 +38,12 @@ expected<std::unique_ptr<runtime>> runtime::create(runtime_options options) {
   if (auto valid = check_config(options.config, "configuration"); !valid)
     return tl::make_unexpected(valid.error());
   auto state = std::make_unique<impl>(std::move(options));
+  if (const auto& path = state->options.config.security.token_file; !path.empty()) {
+    auto read = read_token_file(path);
+    if (!read) return tl::make_unexpected(read.error());
+    if (!read->warning.empty()) state->log.warn("token-file", "{}", read->warning);
+    state->token = read->token;
+  }
   if (auto failed = state->listen()) return tl::make_unexpected(failed);
   state->system = std::make_unique<caf::actor_system>(state->config);
   state->spawn_control();
@@ -60,6 +66,7 @@ error runtime::impl::listen() {
     listeners.push_back(*fd);
     auto actual = control::bound_address(*fd);
     if (!actual) return actual.error();
+    if (is_wildcard(actual->host)) actual->host = c.control.advertise;  // check_config asks for one
     bound = to_string(*actual);
     return {};
   };
@@ -80,7 +87,7 @@ error runtime::impl::listen() {
 void runtime::impl::spawn_control() {
   const auto& c = options.config;
   broker = spawn_control_broker(
-      *system, {identity(), c.limits.control_connections, from_ms(c.timeouts.connect_ms), log},
+      *system, {identity(), token, c.limits.control_connections, from_ms(c.timeouts.connect_ms), log},
       std::move(listeners));
   listeners.clear();
   monitor = spawn_monitor(*system, from_ms(c.timeouts.status_ms));

@@ -6,6 +6,7 @@
 #include "actors/log/logger.hpp"
 #include "actors/runtime.hpp"
 #include "actors/runtime/verdict_queue.hpp"
+#include "config/token_file.hpp"
 #include "transport/transport.hpp"
 
 #include <memory>
@@ -59,6 +60,7 @@ struct runtime::impl {
   runtime_options options;
   logger log;
   incarnation_id incarnation;
+  auth_token token;
   std::vector<pool_description> pools;
   std::shared_ptr<const layout_descriptor> layout;
   std::vector<std::byte> sink_rows, source_rows;

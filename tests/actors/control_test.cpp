@@ -3,14 +3,37 @@
 #include "messages/wire.hpp"
 #include "tests/actors/trio.hpp"
 
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace handoff;
 using namespace handoff::test;
 
 namespace {
+
+/// A token file of this test.
+class token_file {
+ public:
+  explicit token_file(std::string text, mode_t mode = 0600)
+      : text_(std::move(text)),
+        path_(std::filesystem::temp_directory_path() / fmt::format("handoff-control-token-{}", getpid())) {
+    std::ofstream(path_) << text_ << "\n";
+    REQUIRE(::chmod(path_.c_str(), mode) == 0);
+  }
+  ~token_file() { std::filesystem::remove(path_); }
+  const std::string& text() const { return text_; }
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::string text_;
+  std::filesystem::path path_;
+};
 
 /// A plain blocking socket to a control listener.
 class raw_connection {
@@ -60,8 +83,9 @@ error refusal_after(const std::string& address, const std::vector<wire::bytes>& 
   return reason;
 }
 
-wire::bytes hello(const std::string& name) {
+wire::bytes hello(const std::string& name, const std::string& token = {}) {
   hello_message m;
+  m.token = token;
   m.self = {name, {5}, {}, engine_role::decode};
   return wire::encode(m);
 }
@@ -102,6 +126,73 @@ TEST_CASE("bytes that are no message, or no message that is expected, are refuse
   hand_over(t, {1}, 9, ids({1, 2, 3}), ids({3, 2, 1}), 1);  // undisturbed
 }
 
+TEST_CASE("with a token file only who sends its token is served, and no text or answer shows it") {
+  const token_file file("tokens-are-for-peers-only");
+  trio t("tcp", [&](auto& c) { c.security.token_file = file.path(); });
+  hand_over(t, {1}, 9, ids({1, 2, 3}), ids({3, 2, 1}), 1);  // all three hold it
+  for (const auto& address : {t.prefill.rt->control_address(), t.where()}) {
+    CAPTURE(address);
+    for (const std::string wrong : {"", "tokens-are-for-peers-onlx", "tokens-are-for-peers-only ", "t"}) {
+      auto refused =
+          refusal_after(address, {hello("intruder", wrong), wire::encode(topology_query_message{})});
+      CHECK(refused.code == errc::peer_unauthorized);
+      CHECK(refused.detail.find(wrong.empty() ? "intruder sent no token" : "intruder sent a wrong token") ==
+            0);
+      CHECK(refused.detail.find("security.token_file") != refused.detail.npos);
+      CHECK(refused.detail.find("tokens-") == refused.detail.npos);
+    }
+    // Let in, so refused for what it asks next.
+    CHECK(refusal_after(address, {hello("friend", file.text()), wire::encode(refusal_message{})}).code ==
+          errc::wire_unsupported);
+  }
+  hand_over(t, {2}, 9, ids({1, 2, 3}), ids({3, 2, 1}), 1);
+  for (auto* e : {&t.bootstrap, &t.prefill, &t.decode})
+    CHECK(e->log().find("tokens-are-for-peers") == std::string::npos);
+}
+
+TEST_CASE("an engine without the token is told so by the registry, and its rooms fail for that reason") {
+  const token_file file("tokens-are-for-peers-only");
+  engine registry("registry", engine_role::bootstrap, "", "tcp",
+                  [&](auto& c) { c.security.token_file = file.path(); });
+  engine decode("decode-0", engine_role::decode, registry.rt->endpoint(), "tcp");
+  REQUIRE(!decode.rt->announce({1}, registry.rt->endpoint(), "request"));
+  auto failed = decode.wait_poll({1}, kv_poll::failed);
+  REQUIRE(failed);
+  CHECK_MESSAGE(std::string(failed->reason.data()).find("decode-0 sent no token") != std::string::npos,
+                failed->reason.data());
+}
+
+TEST_CASE("with a token a listener may leave loopback") {
+  const token_file file("tokens-are-for-peers-only");
+  trio t("tcp", [&](auto& c) {
+    c.security.token_file = file.path();
+    c.control.bind = c.bootstrap.bind = "0.0.0.0:0";
+    c.control.advertise = "127.0.0.1";
+  });
+  CHECK(t.prefill.rt->control_address().rfind("127.0.0.1:", 0) == 0);
+  hand_over(t, {1}, 9, ids({1, 2, 3}), ids({3, 2, 1}), 1);
+}
+
+TEST_CASE(
+    "a runtime does not start with a token file that cannot be used, or warns of one that others read") {
+  std::string log;
+  runtime_options o;
+  o.config = config_for("registry", "", "tcp");
+  o.role = engine_role::bootstrap;
+  o.log = [&](log_level, std::string_view event, std::string_view text) {
+    log += fmt::format("{}: {}\n", event, text);
+  };
+  o.config.security.token_file = "no/such/file";
+  auto made = runtime::create(o);
+  REQUIRE_FALSE(made);
+  CHECK(made.error().detail ==
+        "/security/token_file: no/such/file: cannot be read: No such file or directory");
+  const token_file file("tokens-are-for-peers-only", 0644);
+  o.config.security.token_file = file.path();
+  CHECK(runtime::create(o));
+  CHECK_MESSAGE(log.find("token-file: /security/token_file: " + file.path() + " has mode 0644") == 0, log);
+}
+
 TEST_CASE("a connection that never says hello is closed after the connect bound") {
   trio t("tcp", [](auto& c) {
     c.timeouts.connect_ms = 300;
@@ -113,7 +204,10 @@ TEST_CASE("a connection that never says hello is closed after the connect bound"
 }
 
 TEST_CASE("connections beyond limits.control_connections are closed and the others served") {
-  trio t("tcp", [](auto& c) { c.limits.control_connections = 4; });
+  trio t("tcp", [](auto& c) {
+    c.limits.control_connections = 4;
+    c.limits.control_unauthenticated = 2;
+  });
   hand_over(t, {1}, 9, ids({1, 2, 3}), ids({3, 2, 1}), 1);
   std::vector<std::unique_ptr<raw_connection>> crowd;
   for (int i = 0; i < 8; ++i)
