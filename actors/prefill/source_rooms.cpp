@@ -136,7 +136,7 @@ void source_rooms::on(const room_frame& f, const abort_message& m) {
 void source_rooms::on(const transfer_ended& ended) {
   auto i = transfers_.find(ended.done.id);
   if (i == transfers_.end()) return;
-  auto r = rooms_.find(i->second);
+  auto r = rooms_.find(i->second.room);
   if (ended.done.drained) transfers_.erase(i);
   if (r != rooms_.end())
     step(r->second, [&](auto& machine, auto now, auto& out) { machine.transfer_done(ended.done, now, out); });
@@ -152,6 +152,7 @@ void source_rooms::on(const peer_down& peer) {
 
 void source_rooms::on(const peer_endpoint_closed& peer) {
   peers_.erase(peer.peer);
+  std::erase_if(transfers_, [&](const auto& t) { return t.second.peer == peer.peer; });
   step_all([&](auto& machine, auto now, auto& out) { machine.peer_closed(peer.peer, now, out); });
 }
 
@@ -209,7 +210,7 @@ void source_rooms::carry_out(room& r, room_effects& effects) {
     } else if (auto* e = std::get_if<write_row_effect>(&effect)) {
       write_row(desk_.row(e->slot), e->row, e->stamp);
     } else if (auto* e = std::get_if<submit_effect>(&effect)) {
-      transfers_[e->what.id] = key.room;
+      transfers_[e->what.id] = {key.room, e->what.peer};
       engine_.submit(submit_call{std::move(e->what)});
     } else if (auto* e = std::get_if<verdict_effect>(&effect)) {
       if (r.offered) desk_.verdict(key, *e, {});

@@ -79,7 +79,11 @@ class source_rooms {
   fabric_port& engine_;
   room_desk desk_;
   std::unordered_map<room_id, room> rooms_;
-  std::unordered_map<transfer_id, room_id> transfers_;
+  struct in_flight {
+    room_id room;
+    peer_id peer;
+  };
+  std::unordered_map<transfer_id, in_flight> transfers_;  ///< until drained, or the peer's endpoint is closed
   std::set<peer_id> peers_;
   std::uint64_t next_transfer_ = 1;
   std::vector<room_id> ended_;

@@ -18,7 +18,7 @@ room_desk::room_desk(room_side side, room_desk_settings settings)
     : leases(pages_of(*settings.layout)),
       slots(settings.slots),
       graves(settings.tombstones_max, settings.tombstone_time),
-      gate(1, settings.rooms_max),
+      gate(1, std::size_t{settings.rooms_max} + 1),  // one more: for the room that is refused at the limit
       side_(side),
       settings_(std::move(settings)) {}
 
