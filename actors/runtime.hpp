@@ -73,6 +73,7 @@ struct runtime_status {
   std::uint64_t peers = 0, transfers_active = 0, registrations = 0, frames_queued = 0;
   std::uint64_t bytes_written = 0, writes_posted = 0, frames_sent = 0, frames_received = 0,
                 frames_dropped = 0;
+  std::array<std::uint64_t, failure_kind_count> injected{};  ///< failures on purpose, by failure_kind
   std::vector<std::string> peer_texts;  ///< one line per peer: name, incarnation, state, provider and why
 };
 

@@ -77,6 +77,13 @@ void check_rules(const key_spec& key, const std::vector<mismatch_rule>& rules, p
   }
 }
 
+void check_probabilities(const key_spec& key, const failure_probabilities& values, problems& found) {
+  for (std::size_t i = 0; i < failure_kind_count; ++i)
+    if (!(values[i] >= 0 && values[i] <= 1))
+      found.add(errc::config_range, pointer_of(key, static_cast<failure_kind>(i)),
+                fmt::format("{} is out of range: expected 0..1", values[i]));
+}
+
 /// One line of the relations: `left` must be greater (or not less) than `right`.
 struct relation {
   std::string_view left;
@@ -150,6 +157,18 @@ void check_admission(const engine_config& c, problems& found) {
                           quote(s.token_file)));
 }
 
+/// Failures on purpose need two steps, so that no single slip of a pen brings them into service.
+void check_testing(const testing_section& t, problems& found) {
+  if (t.enabled) return;
+  constexpr std::string_view why = "contradicts /testing/enabled (false): failures on purpose are for tests";
+  for (std::size_t i = 0; i < failure_kind_count; ++i)
+    if (t.failure_probability[i] > 0)
+      found.add(errc::config_relation, fmt::format("/testing/failure_probability/{}", failure_kind_names[i]),
+                fmt::format("{} {}", t.failure_probability[i], why));
+  if (!t.breakpoint.empty())
+    found.add(errc::config_relation, "/testing/breakpoint", fmt::format("{} {}", quote(t.breakpoint), why));
+}
+
 }  // namespace
 
 std::string range_text(const key_spec& key, std::string_view value) {
@@ -168,6 +187,8 @@ void check_values(engine_config& config, problems& found) {
       check_text(key, (*text)(config), found);
     else if (const auto* rules = std::get_if<rules_member>(&key.member))
       check_rules(key, (*rules)(config), found);
+    else if (const auto* probabilities = std::get_if<probabilities_member>(&key.member))
+      check_probabilities(key, (*probabilities)(config), found);
   }
 }
 
@@ -179,6 +200,7 @@ void check_relations(const engine_config& config, problems& found) {
                           r.may_be_equal ? "at least that" : "greater", r.why));
   }
   check_admission(config, found);
+  check_testing(config.testing, found);
 }
 
 expected<void> check_config(const engine_config& config, const std::string& origin) {

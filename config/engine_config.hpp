@@ -4,6 +4,7 @@
 #pragma once
 
 #include "config/defaults.hpp"
+#include "config/testing.hpp"
 #include "messages/compatibility.hpp"
 #include "messages/error.hpp"
 
@@ -116,6 +117,7 @@ struct engine_config {
   actors_section actors;
   compatibility_section compatibility;
   log_section log;
+  testing_section testing;
 };
 
 /// Checks ranges and relations of a configuration that was made in code, as the loader does for a file.

@@ -6,15 +6,17 @@ namespace handoff {
 namespace {
 
 constexpr std::string_view providers[] = {"auto", "tcp", "shm"};
+constexpr std::string_view breakpoint_actions[] = {"stop", "kill", "report"};
 constexpr std::string_view log_levels[] = {"error", "warn", "info", "debug"};
 constexpr std::string_view tolerable[] = {"model",       "model_revision", "kv_dtype",
                                           "draft_model", "kernel_packing", "embedder_tag"};
 
-constexpr std::uint64_t text_bytes_max = 128;    // names and tags
-constexpr std::uint64_t host_bytes_max = 260;    // a DNS name of 253 bytes, a colon, a port
-constexpr std::uint64_t path_bytes_max = 4'095;  // PATH_MAX without its NUL
-constexpr std::uint64_t day_ms = 86'400'000;     // longer waits are mistakes of a unit
-constexpr std::uint64_t count_max = 16'777'216;  // tables are made at the start
+constexpr std::uint64_t text_bytes_max = 128;         // names and tags
+constexpr std::uint64_t host_bytes_max = 260;         // a DNS name of 253 bytes, a colon, a port
+constexpr std::uint64_t path_bytes_max = 4'095;       // PATH_MAX without its NUL
+constexpr std::uint64_t day_ms = 86'400'000;          // longer waits are mistakes of a unit
+constexpr std::uint64_t count_max = 16'777'216;       // tables are made at the start
+constexpr std::uint64_t seed_max = (1ULL << 53) - 1;  // what every JSON reader keeps exact
 
 template <class Member>
 constexpr key_spec number(std::string_view section, std::string_view name, Member member,
@@ -124,6 +126,15 @@ constexpr key_spec table[] = {
     other(KEY(compatibility, rules), "What a differing field of the compatibility record does."),
 
     choice(KEY(log, level), log_levels, "Least severe level that is logged."),
+
+    other(KEY(testing, enabled), "Allow failures on purpose; never in service."),
+    other(KEY(testing, failure_probability), "How often each kind of failure is injected."),
+    number(KEY(testing, seed), "number", 0, seed_max, "Of the injected failures."),
+    text(
+        KEY(testing, breakpoint), 0,
+        "State in which the process stops itself once, as sender.sending or receiver.published:17 (a room)."),
+    choice(KEY(testing, breakpoint_action), breakpoint_actions,
+           "What it does there: SIGSTOP, SIGKILL, or only a line in the log."),
 };
 
 #undef KEY
@@ -175,6 +186,10 @@ std::string pointer_of(const key_spec& key) {
   return fmt::format("/{}/{}", key.section, key.name);
 }
 
+std::string pointer_of(const key_spec& key, failure_kind kind) {
+  return fmt::format("{}/{}", pointer_of(key), to_string(kind));
+}
+
 std::string any_of_texts(std::span<const std::string_view> texts) {
   std::string result;
   for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -188,6 +203,8 @@ std::string allowed_values(const key_spec& key) {
   if (std::holds_alternative<bool_member>(key.member)) return "true or false";
   if (std::holds_alternative<rules_member>(key.member))
     return fmt::format("object of {}, each refuse or warn", any_of_texts(tolerable));
+  if (std::holds_alternative<probabilities_member>(key.member))
+    return fmt::format("object of {}, each 0..1", any_of_texts(failure_kind_names));
   if (std::holds_alternative<text_member>(key.member)) return allowed_texts(key);
   auto range = fmt::format("{}..{}", grouped(key.min), grouped(key.max));
   return key.multiple_of == 1 ? range : fmt::format("{}, a multiple of {}", range, grouped(key.multiple_of));

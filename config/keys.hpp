@@ -17,6 +17,7 @@ using uint32_member = std::uint32_t& (*)(engine_config&);
 using uint64_member = std::uint64_t& (*)(engine_config&);
 using bool_member = bool& (*)(engine_config&);
 using text_member = std::string& (*)(engine_config&);
+using probabilities_member = failure_probabilities& (*)(engine_config&);
 using rules_member = std::vector<mismatch_rule>& (*)(engine_config&);
 
 /// What the text of a key must be.
@@ -32,7 +33,8 @@ enum class text_form : std::uint8_t {
 
 struct key_spec {
   std::string_view section, name;  ///< "/section/name" in the file
-  std::variant<uint32_member, uint64_member, bool_member, text_member, rules_member> member;
+  std::variant<uint32_member, uint64_member, bool_member, text_member, rules_member, probabilities_member>
+      member;
   std::string_view unit;  ///< "ms", "bytes", ...; empty for texts
   std::uint64_t min = 0;  ///< numbers: value; texts: bytes
   std::uint64_t max = 0;
@@ -53,6 +55,9 @@ std::string allowed_values(const key_spec& key);
 
 /// "a, b or c"
 std::string any_of_texts(std::span<const std::string_view> texts);
+
+/// "/testing/failure_probability/poll"
+std::string pointer_of(const key_spec& key, failure_kind kind);
 
 /// Fields of the compatibility record whose difference may be tolerated.
 std::span<const std::string_view> tolerable_fields();

@@ -7,6 +7,7 @@
 #include "config/problems.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 
 #include <fmt/format.h>
@@ -69,6 +70,24 @@ void read_rules(const key_spec& key, const json_value& value, std::vector<mismat
   std::sort(rules.begin(), rules.end(), [](const auto& a, const auto& b) { return a.field < b.field; });
 }
 
+void read_probabilities(const key_spec& key, const json_value& value, failure_probabilities& members,
+                        problems& found) {
+  if (value.kind != json_kind::object) return wrong_type(pointer_of(key), value, allowed_values(key), found);
+  for (const auto& [name, number] : value.members) {
+    auto pointer = child_pointer(pointer_of(key), name);
+    auto kind = std::find(failure_kind_names.begin(), failure_kind_names.end(), name);
+    if (kind == failure_kind_names.end())
+      found.add(errc::config_key, pointer,
+                "unknown key" + hint_for(name, {failure_kind_names.begin(), failure_kind_names.end()}));
+    else if (number.kind != json_kind::natural && number.kind != json_kind::negative &&
+             number.kind != json_kind::real)
+      wrong_type(pointer, number, "a number, 0..1", found);
+    else
+      members[static_cast<std::size_t>(kind - failure_kind_names.begin())] =
+          std::strtod(number.text.c_str(), nullptr);
+  }
+}
+
 void read_value(const key_spec& key, const json_value& value, engine_config& config, problems& found) {
   if (const auto* m32 = std::get_if<uint32_member>(&key.member)) {
     read_number(key, value, (*m32)(config), found);
@@ -76,6 +95,8 @@ void read_value(const key_spec& key, const json_value& value, engine_config& con
     read_number(key, value, (*m64)(config), found);
   } else if (const auto* rules = std::get_if<rules_member>(&key.member)) {
     read_rules(key, value, (*rules)(config), found);
+  } else if (const auto* probabilities = std::get_if<probabilities_member>(&key.member)) {
+    read_probabilities(key, value, (*probabilities)(config), found);
   } else if (const auto* flag = std::get_if<bool_member>(&key.member)) {
     if (value.kind != json_kind::boolean) return wrong_type(pointer_of(key), value, "true or false", found);
     (*flag)(config) = value.natural != 0;

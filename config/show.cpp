@@ -17,9 +17,16 @@ json value_of(const key_spec& key, engine_config& config) {
       object[rule.field] = rule.action == mismatch_action::warn ? "warn" : "refuse";
     return object;
   }
+  if (const auto* probabilities = std::get_if<probabilities_member>(&key.member)) {
+    auto object = json::object();
+    for (std::size_t i = 0; i < failure_kind_count; ++i)
+      object[std::string(failure_kind_names[i])] = (*probabilities)(config)[i];
+    return object;
+  }
   return std::visit(
       [&](auto member) -> json {
-        if constexpr (std::is_same_v<decltype(member), rules_member>)
+        if constexpr (std::is_same_v<decltype(member), rules_member> ||
+                      std::is_same_v<decltype(member), probabilities_member>)
           return nullptr;  // handled above
         else
           return member(config);

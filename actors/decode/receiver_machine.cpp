@@ -15,7 +15,9 @@ std::string_view to_string(receiver_state state) {
 
 receiver_machine::receiver_machine(room_key key, const receiver_context& context, std::string label,
                                    time_point now)
-    : key_(key), context_(&context), clock_(now), label_(std::move(label)) {}
+    : key_(key), context_(&context), clock_(now), label_(std::move(label)) {
+  if (context_->log) context_->log(key_, "", to_string(state()), now);
+}
 
 void receiver_machine::move(receiver_state to, time_point now) {
   clock_.move(to, key_, context_->log, now);

@@ -115,6 +115,9 @@ void sink_rooms::on(const room_frame& f, const room_done_message& m) {
     // The row is read here, once: the source sent room_done after the row was flushed.
     row_reading row = r->slot ? read_row(desk_.row(*r->slot), m.key)
                               : row_reading(fail(errc::metadata_missing, "no slot was published"));
+    if (row)
+      if (auto failed = settings_.failures.draw(failure_kind::commit, to_string(m.key)))
+        row = unexpected(failed);
     return step(*r, [&](auto& machine, auto now, auto& out) { machine.done(f.from, m, row, now, out); });
   }
   // Ended here: the source hears the verdict again.
@@ -180,6 +183,7 @@ void sink_rooms::tick(time_point now) {
 status_part sink_rooms::status() const {
   status_part part{"decode", {{"rooms", rooms_.size()}, {"uncommitted", uncommitted_.size()}}, {}};
   desk_.count_into(part);
+  settings_.failures.count_into(part);
   return part;
 }
 
@@ -189,6 +193,7 @@ template <class Event>
 void sink_rooms::step(room& r, Event&& event) {
   room_effects effects;
   event(r.machine, now_, effects);
+  fail_on_purpose(r, effects);
   carry_out(r, effects);
   settle(r.machine.key().room);
 }
@@ -200,6 +205,13 @@ void sink_rooms::step_all(Event&& event) {
   for (const auto& [id, r] : rooms_) all.push_back(id);
   for (auto id : all)
     if (auto i = rooms_.find(id); i != rooms_.end()) step(i->second, event);
+}
+
+void sink_rooms::fail_on_purpose(room& r, room_effects& effects) {
+  if (auto failed = draw_poll(settings_.failures, r.machine.key(), effects)) {
+    failed.origin = settings_.rooms.origin;
+    r.machine.abort(std::move(failed), now_, effects);
+  }
 }
 
 void sink_rooms::carry_out(room& r, room_effects& effects) {

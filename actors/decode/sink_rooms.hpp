@@ -5,6 +5,7 @@
 #pragma once
 
 #include "actors/decode/receiver_machine.hpp"
+#include "actors/room/failure_injector.hpp"
 #include "actors/room/rank_calls.hpp"
 #include "actors/room/room_desk.hpp"
 
@@ -20,6 +21,7 @@ namespace handoff {
 struct sink_rooms_settings {
   receiver_context rooms;
   room_desk_settings desk;
+  failure_injector failures;
 };
 
 class sink_rooms {
@@ -73,6 +75,7 @@ class sink_rooms {
   template <class Event>
   void step_all(Event&& event);
   void carry_out(room& r, room_effects& effects);
+  void fail_on_purpose(room& r, room_effects& effects);
   void settle(room_id id);
 
   sink_rooms_settings settings_;

@@ -16,7 +16,9 @@ std::string_view to_string(sender_state state) {
 }
 
 sender_machine::sender_machine(room_key key, const sender_context& context, time_point now)
-    : key_(key), context_(&context), clock_(now), sent_(*context.layout) {}
+    : key_(key), context_(&context), clock_(now), sent_(*context.layout) {
+  if (context_->log) context_->log(key_, "", to_string(state()), now);
+}
 
 void sender_machine::move(sender_state to, time_point now) {
   clock_.move(to, key_, context_->log, now);

@@ -169,6 +169,7 @@ status_part source_rooms::status() const {
   status_part part{
       "prefill", {{"rooms", rooms_.size()}, {"peers", peers_.size()}, {"transfers", transfers_.size()}}, {}};
   desk_.count_into(part);
+  settings_.failures.count_into(part);
   return part;
 }
 
@@ -183,6 +184,7 @@ template <class Event>
 void source_rooms::step(room& r, Event&& event) {
   room_effects effects;
   event(r.machine, now_, effects);
+  fail_on_purpose(r, effects);
   carry_out(r, effects);
   settle(r.machine.key().room);
 }
@@ -194,6 +196,13 @@ void source_rooms::step_all(Event&& event) {
   for (const auto& [id, r] : rooms_) all.push_back(id);
   for (auto id : all)
     if (auto i = rooms_.find(id); i != rooms_.end()) step(i->second, event);
+}
+
+void source_rooms::fail_on_purpose(room& r, room_effects& effects) {
+  if (auto failed = draw_poll(settings_.failures, r.machine.key(), effects)) {
+    failed.origin = settings_.rooms.origin;
+    r.machine.abort(std::move(failed), now_, effects);
+  }
 }
 
 void source_rooms::carry_out(room& r, room_effects& effects) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "actors/prefill/sender_machine.hpp"
+#include "actors/room/failure_injector.hpp"
 #include "actors/room/rank_calls.hpp"
 #include "actors/room/room_desk.hpp"
 
@@ -18,6 +19,7 @@ namespace handoff {
 struct source_rooms_settings {
   sender_context rooms;
   room_desk_settings desk;
+  failure_injector failures;
 };
 
 class source_rooms {
@@ -73,6 +75,7 @@ class source_rooms {
   template <class Event>
   void step_all(Event&& event);
   void carry_out(room& r, room_effects& effects);
+  void fail_on_purpose(room& r, room_effects& effects);
   void settle(room_id id);
 
   source_rooms_settings settings_;

@@ -11,7 +11,7 @@
 
 namespace handoff {
 
-/// Called on every transition of every room: old state -> new state.
+/// Called on every transition of every room: old state -> new state; `from` is empty for a new room.
 using transition_log =
     std::function<void(const room_key& key, std::string_view from, std::string_view to, time_point now)>;
 

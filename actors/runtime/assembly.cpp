@@ -6,6 +6,7 @@
 #include "actors/decode/decode_actor.hpp"
 #include "actors/monitor/monitor_actor.hpp"
 #include "actors/prefill/prefill_actor.hpp"
+#include "actors/runtime/breakpoint.hpp"
 #include "actors/runtime/composition.hpp"
 #include "actors/runtime/runtime_impl.hpp"
 #include "actors/transfer_engine/transfer_engine_actor.hpp"
@@ -37,6 +38,8 @@ runtime::impl::impl(runtime_options o)
 expected<std::unique_ptr<runtime>> runtime::create(runtime_options options) {
   if (auto valid = check_config(options.config, "configuration"); !valid)
     return tl::make_unexpected(valid.error());
+  if (const auto& where = options.config.testing.breakpoint; !where.empty())
+    if (auto valid = parse_breakpoint(where); !valid) return tl::make_unexpected(valid.error());
   auto state = std::make_unique<impl>(std::move(options));
   if (const auto& path = state->options.config.security.token_file; !path.empty()) {
     auto read = read_token_file(path);
@@ -123,16 +126,23 @@ void runtime::impl::spawn_rank() {
   s.host_id = transport::fabric::local_host_id();
   s.connect_timeout = from_ms(t.connect_ms);
   s.peers_max = c.transport.peers_max;
-  s.sessions = session_context(c);
+  s.sessions = session_context(c, log);
+  s.failures = make_injector(c, options.rank, "peers");
   s.log = log;
   engine = spawn_transfer_engine(*system, std::move(s), transport, broker, directory);
   sink.serve(engine);
 
   room_desk_settings desk{
       layout, events, source_rows, slots, c.limits.rooms, c.limits.tombstones, from_ms(t.tombstone_ms), log};
-  prefill = spawn_prefill(*system, {make_sender_context(c, layout, options.rank, log), desk}, engine);
+  prefill = spawn_prefill(
+      *system,
+      {make_sender_context(c, layout, options.rank, log), desk, make_injector(c, options.rank, "source")},
+      engine);
   desk.rows = sink_rows;
-  decode = spawn_decode(*system, {make_receiver_context(c, layout, options.rank, log), desk}, engine);
+  decode = spawn_decode(
+      *system,
+      {make_receiver_context(c, layout, options.rank, log), desk, make_injector(c, options.rank, "sink")},
+      engine);
 
   auto as_actor = [](const auto& handle) { return caf::actor_cast<caf::actor>(handle); };
   tell(engine, rank_actors{as_actor(prefill), as_actor(decode)});

@@ -1,5 +1,6 @@
 #include "actors/runtime/composition.hpp"
 
+#include "actors/runtime/breakpoint.hpp"
 #include "messages/limits.hpp"
 #include "messages/metadata_row.hpp"
 #include "transport/fabric/fabric_transport.hpp"
@@ -104,13 +105,14 @@ compatibility_record make_compatibility(const engine_config& config) {
   return record;
 }
 
-peer_session_context session_context(const engine_config& config) {
+peer_session_context session_context(const engine_config& config, const logger& log) {
   const auto& t = config.transport;
   peer_session_context c;
   c.connect_timeout = from_ms(config.timeouts.connect_ms);
   c.silent_to_gone = from_ms(t.gone_after_ms - t.suspect_after_ms);
   c.suspect_timeout = from_ms(t.gone_after_ms - t.suspect_after_ms);
   c.reconnect_delay = from_ms(config.timeouts.retry_ms);
+  c.log = break_in_peer(config.testing, log);
   return c;
 }
 
@@ -127,7 +129,7 @@ sender_context make_sender_context(const engine_config& config,
   c.send_timeout = from_ms(config.timeouts.room_waiting_ms);
   c.sending_timeout = from_ms(config.timeouts.room_transferring_ms);
   c.chunks_max = config.limits.chunks_per_room;
-  c.log = log_transitions(log, "source");
+  c.log = break_in(config.testing, "sender", log, log_transitions(log, "source"));
   c.result_timeout = from_ms(config.timeouts.room_result_ms);
   c.transfer_timeout = from_ms(config.timeouts.transfer_ms);
   c.quarantine_timeout = from_ms(config.timeouts.quarantine_ms);
@@ -145,8 +147,13 @@ receiver_context make_receiver_context(const engine_config& config,
   c.waiting_timeout = from_ms(config.timeouts.room_waiting_ms);
   c.transfer_timeout = from_ms(config.timeouts.room_transferring_ms);
   c.quarantine_timeout = from_ms(config.timeouts.quarantine_ms);
-  c.log = log_transitions(log, "sink");
+  c.log = break_in(config.testing, "receiver", log, log_transitions(log, "sink"));
   return c;
+}
+
+failure_injector make_injector(const engine_config& config, rank_coord rank, std::string_view place) {
+  const auto& t = config.testing;
+  return {t.failure_probability, t.seed, fmt::format("{} {} {}", config.engine.name, to_string(rank), place)};
 }
 
 incarnation_id new_incarnation() {

@@ -5,6 +5,7 @@
 #include "actors/decode/receiver_machine.hpp"
 #include "actors/log/logger.hpp"
 #include "actors/prefill/sender_machine.hpp"
+#include "actors/room/failure_injector.hpp"
 #include "actors/runtime.hpp"
 #include "actors/transfer_engine/peer_session_machine.hpp"
 #include "transport/transport.hpp"
@@ -34,13 +35,15 @@ inline region_id private_row_region(const layout_descriptor& layout) {
 
 transport::settings transport_settings(const engine_config& config, incarnation_id incarnation);
 compatibility_record make_compatibility(const engine_config& config);
-peer_session_context session_context(const engine_config& config);
+peer_session_context session_context(const engine_config& config, const logger& log);
 sender_context make_sender_context(const engine_config& config,
                                    std::shared_ptr<const layout_descriptor> layout, rank_coord rank,
                                    const logger& log);
 receiver_context make_receiver_context(const engine_config& config,
                                        std::shared_ptr<const layout_descriptor> layout, rank_coord rank,
                                        const logger& log);
+/// Failures on purpose in one place of a rank (its source rooms, its sink rooms, its peers).
+failure_injector make_injector(const engine_config& config, rank_coord rank, std::string_view place);
 incarnation_id new_incarnation();
 
 }  // namespace handoff

@@ -226,6 +226,8 @@ runtime_status runtime::status() {
   result.frames_sent = sums["frames_sent"];
   result.frames_received = sums["frames_received"];
   result.frames_dropped = sums["frames_dropped"];
+  for (std::size_t i = 0; i < failure_kind_count; ++i)
+    result.injected[i] = sums[fmt::format("injected_{}", failure_kind_names[i])];
   for (const auto& name : report.silent) result.peer_texts.push_back(fmt::format("actor {} is silent", name));
   return result;
 }

@@ -5,25 +5,40 @@
 #include <algorithm>
 
 namespace handoff {
+namespace {
+
+std::string transfer_text(transfer_id id) {
+  return fmt::format("transfer {}", id.value);
+}
+
+}  // namespace
 
 peer_desk::peer_desk(peer_desk_settings settings, transport::transport& transport, peer_desk_port& port)
     : settings_(std::move(settings)), transport_(&transport), port_(port) {}
 
 void peer_desk::on(submit_call& call) {
   transport::transfer_done refused{.id = call.what.id, .peer = call.what.peer, .result = {}, .drained = true};
-  auto queued = transport_->submit(std::move(call.what));
-  if (queued) return;
-  refused.result = queued.error();
+  refused.result = settings_.failures.draw(failure_kind::post, transfer_text(refused.id));
+  if (!refused.result) {
+    auto queued = transport_->submit(std::move(call.what));
+    if (queued) return;
+    refused.result = queued.error();
+  }
   port_.tell_source(transfer_ended{std::move(refused)});
 }
 
 void peer_desk::on(const frame_call& call) {
   auto* p = find(call.peer);
   if (!p) return;  // its rooms were told, or will be
-  auto sent = transport_->send_frame(call.peer, encode_room_message(call.message));
-  if (sent) return;
+  auto failed = settings_.failures.draw(
+      failure_kind::frame, std::visit([](const auto& m) { return to_string(m.key); }, call.message));
+  if (!failed) {
+    auto sent = transport_->send_frame(call.peer, encode_room_message(call.message));
+    if (sent) return;
+    failed = sent.error();
+  }
   peer_session_effects effects;
-  p->machine.failed(sent.error(), now_, effects);
+  p->machine.failed(failed, now_, effects);
   carry_out(*p, effects);
 }
 
@@ -120,6 +135,7 @@ void peer_desk::on(transport::frame_received& e) {
 }
 
 void peer_desk::on(transport::transfer_done& e) {
+  if (!e.result) e.result = settings_.failures.draw(failure_kind::completion, transfer_text(e.id));
   if (auto* p = find(e.peer); p && e.result && e.result.code != errc::transport_fenced) {
     settings_.log.warn("transfer-failed", "to {}: {}", p->machine.peer().engine, to_string(e.result));
     peer_session_effects effects;
@@ -235,6 +251,7 @@ status_part peer_desk::status() const {
                     {"frames_received", t.frames_received},
                     {"frames_dropped", t.frames_dropped + unroutable_frames_}},
                    {}};
+  settings_.failures.count_into(part);
   for (const auto& [id, p] : peers_)
     part.lines.push_back(fmt::format("{} {:016x} {} session {} over {} ({})", p.machine.peer().engine,
                                      p.machine.peer().incarnation.value, to_string(p.machine.state()),

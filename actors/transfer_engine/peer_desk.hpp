@@ -4,6 +4,7 @@
 #pragma once
 
 #include "actors/log/logger.hpp"
+#include "actors/room/failure_injector.hpp"
 #include "actors/room/rank_calls.hpp"
 #include "actors/transfer_engine/peer.hpp"
 
@@ -26,6 +27,7 @@ struct peer_desk_settings {
   duration connect_timeout{};
   std::uint32_t peers_max = 0;
   peer_session_context sessions;
+  failure_injector failures;
   logger log;
 };
 

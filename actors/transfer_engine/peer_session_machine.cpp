@@ -27,7 +27,9 @@ std::string_view to_string(peer_session_state state) {
 
 peer_session_machine::peer_session_machine(engine_identity peer, session_id session,
                                            const peer_session_context& context, time_point now)
-    : peer_(std::move(peer)), session_(session), context_(&context), entered_(now) {}
+    : peer_(std::move(peer)), session_(session), context_(&context), entered_(now) {
+  if (context_->log) context_->log(peer_, "", to_string(state_));
+}
 
 std::string peer_session_machine::name() const {
   return fmt::format("engine {} {} (incarnation {:016x}, session {})", peer_.engine, to_string(peer_.rank),
@@ -40,6 +42,7 @@ error peer_session_machine::gone(std::string detail) const {
 
 // The only place that changes the state.
 void peer_session_machine::move(peer_session_state to, std::string why, time_point now) {
+  if (context_->log) context_->log(peer_, to_string(state_), to_string(to));
   if (log_.size() == log_length) log_.pop_front();
   log_.push_back({state_, to, now, std::move(why)});
   spent_[static_cast<std::size_t>(state_)] += now - entered_;

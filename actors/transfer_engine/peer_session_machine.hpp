@@ -31,6 +31,10 @@ enum class peer_session_state : std::uint8_t { connecting, ready, suspect, gone 
 inline constexpr std::size_t peer_session_state_count = 4;
 std::string_view to_string(peer_session_state state);
 
+/// Called when a session enters a state; `from` is empty for a new one.
+using peer_transition_log =
+    std::function<void(const engine_identity& peer, std::string_view from, std::string_view to)>;
+
 struct peer_session_context {
   duration connect_timeout = std::chrono::seconds(5);          ///< handshake and probe
   duration silent_to_gone = std::chrono::milliseconds(1000);   ///< gone_after - suspect_after
@@ -38,6 +42,7 @@ struct peer_session_context {
   duration reconnect_delay = std::chrono::milliseconds(250);
   std::uint32_t reconnects_max = 4;
   event_log events{};
+  peer_transition_log log{};
 };
 
 // -- effects, in the order in which they must be carried out ---------------------------------------

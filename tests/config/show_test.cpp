@@ -39,6 +39,8 @@ void change(const key_spec& key, engine_config& config, std::mt19937_64& random)
   if (const auto* flag = std::get_if<bool_member>(&key.member)) (*flag)(config) = random() % 2 != 0;
   if (const auto* rules = std::get_if<rules_member>(&key.member))
     (*rules)(config) = {{"kv_dtype", mismatch_action::refuse}, {"model_revision", mismatch_action::warn}};
+  if (const auto* probabilities = std::get_if<probabilities_member>(&key.member))
+    for (auto& p : (*probabilities)(config)) p = static_cast<double>(random() % 1025) / 1024;
   const auto* text = std::get_if<text_member>(&key.member);
   if (text && key.form == text_form::any) (*text)(config) = "\u00e9 \"quoted\" " + std::to_string(random());
   if (text && key.form == text_form::choice) (*text)(config) = key.choices[random() % key.choices.size()];
