@@ -41,6 +41,11 @@ struct control_dial {
   std::string address;
   caf::actor owner;
 };
+/// A received message was looked at: its user let go of the payload.
+struct control_processed {
+  connection_id connection;
+  std::size_t bytes = 0;
+};
 /// Close every connection and open none any more; answered with true when CAF's I/O loop has let go of the
 /// last one.
 struct control_end {};

@@ -24,6 +24,8 @@ inline constexpr std::size_t control_message_bytes = 1024 * 1024;
 inline constexpr std::size_t control_hello_bytes = 4 * 1024;
 /// Unsent bytes of one control connection before it is closed.
 inline constexpr std::size_t control_write_bytes = 8 * 1024 * 1024;
+/// Received bytes of one control connection that nobody has looked at yet before it is closed.
+inline constexpr std::size_t control_unprocessed_bytes = 8 * 1024 * 1024;
 
 /// A string of any message.
 inline constexpr std::size_t string_bytes = 4 * 1024;

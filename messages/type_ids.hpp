@@ -15,7 +15,7 @@
           apply(transfer_ended) apply(rank_actors) /* transport -> transfer engine */                     \
       apply(transport_batch)                       /* control broker <-> its users */                     \
       apply(control_dial) apply(control_send) apply(control_close) apply(control_opened)                  \
-          apply(control_received) apply(control_closed) apply(control_routes)                             \
+          apply(control_received) apply(control_processed) apply(control_closed) apply(control_routes)    \
               apply(control_end)                              /* transfer engine <-> bootstrap client */  \
       apply(resolve_call) apply(resolved) apply(registration) /* everyone */                              \
       apply(tick) apply(status_call) apply(status_part) apply(status_report) apply(monitored)

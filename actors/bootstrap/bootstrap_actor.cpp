@@ -40,7 +40,9 @@ void bootstrap_state::received(const control_received& what) {
         message ? registry_.subscribe({what.connection.value}, message->engine, effects) : message.error();
   }
   if (refused) {
-    log_.warn("bootstrap-refused", "{}: {}", what.peer.engine, to_string(refused));
+    if (auto held_back = refusal_log_.say(now_of(self_)))
+      log_.warn("bootstrap-refused", "{}: {} ({} lines held back before)", what.peer.engine,
+                to_string(refused), *held_back);
     answer(what.connection, refusal_message{refused});
   }
   carry_out(effects);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/bootstrap/registry_machine.hpp"
+#include "actors/control/token_bucket.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/log/logger.hpp"
 
@@ -31,6 +32,7 @@ class bootstrap_state {
   registry_machine registry_;
   caf::actor broker_;
   logger log_;
+  control::line_limiter refusal_log_{{.per_second = 1, .burst = 10}};
   bool tick_pending_ = false;
 };
 

@@ -6,16 +6,26 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include <caf/io/all.hpp>
+#include <sys/socket.h>
 
 namespace handoff {
 namespace {
 
-constexpr std::size_t read_bytes = 64 * 1024;
+/// Read at once: little before hello.
+constexpr std::size_t greeting_read_bytes = 4 * 1024, open_read_bytes = 64 * 1024;
+/// What a message costs beside its payload while it waits for its user.
+constexpr std::size_t message_overhead_bytes = 512;
+/// For the last words of a connection to leave, and for the other side to close.
+constexpr auto farewell_timeout = std::chrono::milliseconds(500);
+/// Lines about strangers in our log.
+constexpr control::rate_limit refusal_lines{1, 10};
 
-enum class phase : std::uint8_t { greeting, open };
+enum class phase : std::uint8_t { greeting, open, ending };
+enum class farewell : std::uint8_t { last_words, none };
 
 struct connection {
   connection_id id;
@@ -23,7 +33,8 @@ struct connection {
   std::uint64_t ticket = 0;
   std::string address;
   phase state = phase::greeting;
-  time_point deadline;
+  time_point deadline;  ///< greeting and ending
+  std::size_t unsent_bytes = 0, unprocessed_bytes = 0;
   control::message_stream stream{limits::control_hello_bytes};
   engine_identity peer;
   std::vector<caf::actor> users;  ///< told when it ends
@@ -33,6 +44,8 @@ struct broker_state {
   static inline const char* name = "control_broker";
 
   control_broker_settings settings;
+  std::optional<control::admission_machine> admission;  ///< of accepted connections
+  control::line_limiter refusal_log{refusal_lines};
   control_routes routes;
   std::map<caf::io::connection_handle, connection> connections;
   std::unordered_map<connection_id, caf::io::connection_handle> handles;
@@ -61,56 +74,66 @@ class control_broker {
       return;
     }
     auto hdl = self_->add_scribe(*fd);
-    auto& c = add(hdl);
+    auto& c = add(hdl, {s_.next_id++});
     c.dialled = true;
     c.ticket = call.ticket;
     c.address = call.address;
     c.users.push_back(call.owner);
-    write(hdl, wire::encode(hello_message{.token = s_.settings.token.reveal(), .self = s_.settings.self}));
+    write(hdl, c, wire::encode(hello_message{.token = s_.settings.token.reveal(), .self = s_.settings.self}));
   }
 
   void accepted(handle hdl) {
     auto address = self_->remote_addr(hdl);
-    if (s_.ending) {
+    if (address.empty()) {  // reset already
       self_->close(hdl);
       return;
     }
-    if (s_.connections.size() >= s_.settings.connections_max) {
-      s_.settings.log.warn("control-refused",
-                           "connection from {} refused: limits.control_connections = {} reached", address,
-                           s_.settings.connections_max);
-      self_->close(hdl);
+    connection_id id{s_.next_id++};
+    auto verdict = s_.ending
+                       ? control::admission_machine::verdict{{errc::closed, "the runtime is closing", {}}, {}}
+                       : s_.admission->arrived(id.value, address, now_of(self_));
+    if (verdict.refusal) {
+      say("connection from {} refused: {}", address, to_string(verdict.refusal));
+      self_->close(hdl);  // nothing was read yet, so it is gone at once
       return;
     }
-    add(hdl).address = std::move(address);
+    if (verdict.evicted) evict({*verdict.evicted});
+    add(hdl, id).address = std::move(address);
   }
 
   void send(const control_send& call) {
-    auto i = s_.handles.find(call.connection);
-    if (i != s_.handles.end()) write(i->second, *call.message);
+    if (auto* c = find(call.connection)) write(s_.handles.at(call.connection), *c, *call.message);
   }
 
   void close(const control_close& call) {
-    auto i = s_.handles.find(call.connection);
-    if (i == s_.handles.end()) return;
-    auto hdl = i->second;
-    s_.connections.at(hdl).users.clear();
-    end(hdl, {errc::closed, "closed here", {}});
+    auto* c = find(call.connection);
+    if (!c) return;
+    c->users.clear();
+    end(s_.handles.at(call.connection), *c, {errc::closed, "closed here", {}}, farewell::last_words);
   }
 
-  void received(caf::io::new_data_msg& data) {
+  void received(const caf::io::new_data_msg& data) {
     auto i = s_.connections.find(data.handle);
-    if (i == s_.connections.end()) return;
-    i->second.stream.push(std::as_bytes(std::span(data.buf)));
-    for (;;) {
-      // A message may end the connection, so it is looked up anew.
-      i = s_.connections.find(data.handle);
-      if (i == s_.connections.end()) return;
-      auto next = i->second.stream.next();
-      if (next.reason) return refuse(data.handle, next.reason);
+    if (i == s_.connections.end() || i->second.state == phase::ending) return;
+    auto& c = i->second;
+    c.stream.push(std::as_bytes(std::span(data.buf)));
+    while (c.state != phase::ending) {
+      auto next = c.stream.next();
+      if (next.reason) return refuse(data.handle, c, next.reason);
       if (!next.ready) return;
-      handle_message(data.handle, i->second, std::move(next.what));
+      handle_message(data.handle, c, std::move(next.what));
     }
+  }
+
+  void processed(const control_processed& what) {
+    if (auto* c = find(what.connection)) c->unprocessed_bytes -= what.bytes;
+  }
+
+  void sent(const caf::io::data_transferred_msg& what) {
+    auto i = s_.connections.find(what.handle);
+    if (i == s_.connections.end()) return;
+    i->second.unsent_bytes = what.remaining;
+    if (i->second.state == phase::ending && what.remaining == 0) send_fin(what.handle);
   }
 
   /// CAF's I/O loop leaks a connection that it still watches when it stops, so the last one is waited for.
@@ -118,45 +141,44 @@ class control_broker {
     s_.ending = true;
     s_.ended = self_->make_response_promise<bool>();
     auto answer = s_.ended;
-    std::vector<handle> open;
     for (auto& [hdl, c] : s_.connections) {
       c.users.clear();
-      open.push_back(hdl);
+      end(hdl, c, {errc::closed, "closed here", {}}, farewell::last_words);
     }
-    for (auto hdl : open) end(hdl, {errc::closed, "closed here", {}});
     answer_when_ended();
     return answer;
-  }
-
-  void answer_when_ended() {
-    if (s_.ending && self_->num_connections() == 0 && s_.ended.pending()) s_.ended.deliver(true);
   }
 
   void lost(handle hdl) {
     auto i = s_.connections.find(hdl);
     if (i == s_.connections.end()) return;
-    bool greeting = i->second.state == phase::greeting;
-    end(hdl, greeting ? error{errc::peer_refused,
-                              fmt::format("cannot reach {}: connection refused or closed before "
-                                          "its hello was answered",
-                                          i->second.address),
-                              {}}
-                      : error{errc::peer_gone,
-                              fmt::format("{} closed its control connection", describe_peer(i->second)),
-                              {}});
+    auto c = std::move(i->second);
+    s_.connections.erase(i);
+    s_.handles.erase(c.id);
+    s_.admission->ended(c.id.value);
+    if (c.state == phase::greeting)
+      tell_users(c,
+                 {errc::peer_refused,
+                  fmt::format("cannot reach {}: connection refused or closed before its hello was answered",
+                              c.address),
+                  {}});
+    if (c.state == phase::open)
+      tell_users(c, {errc::peer_gone, fmt::format("{} closed its control connection", describe_peer(c)), {}});
+    answer_when_ended();
   }
 
   void expire() {
     s_.tick_pending = false;
     auto now = now_of(self_);
-    std::vector<handle> late;
-    for (auto& [hdl, c] : s_.connections)
-      if (c.state == phase::greeting && c.deadline <= now) late.push_back(hdl);
-    for (auto hdl : late) {
-      auto text = fmt::format(
-          "{} did not say hello within {} ms", s_.connections.at(hdl).address,
-          std::chrono::duration_cast<std::chrono::milliseconds>(s_.settings.greeting_timeout).count());
-      end(hdl, {errc::timed_out, std::move(text), {}});
+    for (auto& [hdl, c] : s_.connections) {
+      if (c.state == phase::open || c.deadline > now) continue;
+      c.deadline = time_point::max();
+      if (c.state == phase::ending)
+        reset(hdl);
+      else
+        end(hdl, c,
+            {errc::timed_out, fmt::format("{} did not say hello within {} ms", c.address, greeting_ms()), {}},
+            farewell::none);
     }
     schedule();
   }
@@ -166,132 +188,221 @@ class control_broker {
     return c.peer.engine.empty() ? c.address : fmt::format("engine {} ({})", c.peer.engine, c.address);
   }
 
-  connection& add(handle hdl) {
-    self_->configure_read(hdl, caf::io::receive_policy::at_most(read_bytes));
+  /// One that is not ending.
+  connection* find(connection_id id) {
+    auto i = s_.handles.find(id);
+    return i == s_.handles.end() ? nullptr : &s_.connections.at(i->second);
+  }
+
+  connection& add(handle hdl, connection_id id) {
+    self_->configure_read(hdl, caf::io::receive_policy::at_most(greeting_read_bytes));
+    self_->ack_writes(hdl, true);
     auto& c = s_.connections[hdl];
-    c.id = {s_.next_id++};
+    c.id = id;
     c.deadline = now_of(self_) + s_.settings.greeting_timeout;
-    s_.handles[c.id] = hdl;
+    s_.handles[id] = hdl;
     schedule();
     return c;
   }
 
-  /// One pending tick while any connection is still greeting.
+  /// One pending tick while any connection is greeting or ending. It never waits longer than a farewell,
+  /// because one that begins later may end sooner.
   void schedule() {
     if (s_.tick_pending) return;
     auto next = time_point::max();
     for (auto& [hdl, c] : s_.connections)
-      if (c.state == phase::greeting) next = std::min(next, c.deadline);
+      if (c.state != phase::open) next = std::min(next, c.deadline);
     if (next == time_point::max()) return;
     s_.tick_pending = true;
-    tell_after(std::max(next - now_of(self_), duration(0)), caf::actor_cast<caf::actor>(self_), tick{});
+    auto delay = std::clamp(next - now_of(self_), duration(0), duration(farewell_timeout));
+    tell_after(delay, caf::actor_cast<caf::actor>(self_), tick{});
   }
 
-  void write(handle hdl, const wire::bytes& message) {
+  void write(handle hdl, connection& c, const wire::bytes& message) {
+    if (c.unsent_bytes + message.size() > limits::control_write_bytes)
+      return end(hdl, c, too_much(c, "does not read", "unsent", limits::control_write_bytes), farewell::none);
+    c.unsent_bytes += message.size();
     auto& buffer = self_->wr_buf(hdl);
-    if (buffer.size() + message.size() > limits::control_write_bytes)
-      return end(
-          hdl, {errc::limit_exceeded, "its unsent control messages exceed limits::control_write_bytes", {}});
     auto* first = reinterpret_cast<const char*>(message.data());
     buffer.insert(buffer.end(), first, first + message.size());
     self_->flush(hdl);
   }
 
-  /// Tells the other side why, then closes.
-  void refuse(handle hdl, const error& reason) {
-    auto i = s_.connections.find(hdl);
-    if (i == s_.connections.end()) return;
-    s_.settings.log.warn("control-refused", "{}: {}", describe_peer(i->second), to_string(reason));
-    write(hdl, wire::encode(refusal_message{reason}));
-    end(hdl, reason);
+  static error too_much(const connection& c, std::string_view what, std::string_view which,
+                        std::size_t limit) {
+    return {errc::limit_exceeded,
+            fmt::format("{} {}: more than {} {} bytes of its control connection", describe_peer(c), what,
+                        limit, which),
+            {}};
   }
 
-  void end(handle hdl, const error& reason) {
-    auto i = s_.connections.find(hdl);
-    if (i == s_.connections.end()) return;
-    auto c = std::move(i->second);
-    s_.connections.erase(i);
+  /// Tells the other side why, then closes.
+  void refuse(handle hdl, connection& c, const error& reason) {
+    say("{}: {}", describe_peer(c), to_string(reason));
+    write(hdl, c, wire::encode(refusal_message{for_wire(reason)}));
+    end(hdl, c, reason, farewell::last_words);
+  }
+
+  void evict(connection_id id) {
+    auto i = s_.handles.find(id);
+    if (i == s_.handles.end()) return;  // it is ending already
+    auto& c = s_.connections.at(i->second);
+    error reason{errc::limit_exceeded,
+                 fmt::format("{} said no hello yet and makes room for others: "
+                             "limits.control_unauthenticated = {} are open",
+                             c.address, s_.settings.admission.unauthenticated_max),
+                 {}};
+    say("{}", to_string(reason));
+    end(i->second, c, reason, farewell::none);
+  }
+
+  /// Users hear of it now; the entry goes when CAF has let go of the socket.
+  void end(handle hdl, connection& c, const error& reason, farewell words) {
+    if (c.state == phase::ending) return;
+    if (c.state == phase::open && reason.code == errc::limit_exceeded) say("{}", to_string(reason));
+    tell_users(c, reason);
     s_.handles.erase(c.id);
-    self_->close(hdl);  // flushes what is written first
+    c.state = phase::ending;
+    c.deadline = words == farewell::none ? time_point::max() : now_of(self_) + farewell_timeout;
+    if (words == farewell::none)
+      reset(hdl);
+    else if (c.unsent_bytes == 0)
+      send_fin(hdl);
+    schedule();
+  }
+
+  void tell_users(const connection& c, const error& reason) {
     for (auto& user : c.users)
       tell(user, control_closed{c.state == phase::greeting ? c.ticket : 0, c.id, reason});
+  }
+
+  /// CAF closes by sending a FIN and then waits for ever for the other side's. A handle's number is its
+  /// socket: what ends it here is seen by the loop, which then says so.
+  static void send_fin(handle hdl) { ::shutdown(static_cast<int>(hdl.id()), SHUT_WR); }
+  /// Drops what is still to be read or sent. Reading to the end of a shut down socket would take as long as
+  /// the other side goes on sending.
+  static void reset(handle hdl) {
+    sockaddr none{};
+    none.sa_family = AF_UNSPEC;
+    ::connect(static_cast<int>(hdl.id()), &none, sizeof none);
+  }
+
+  void answer_when_ended() {
+    if (s_.ending && s_.connections.empty() && s_.ended.pending()) s_.ended.deliver(true);
+  }
+
+  template <class... Ts>
+  void say(fmt::format_string<Ts...> text, Ts&&... values) {
+    auto held_back = s_.refusal_log.say(now_of(self_));
+    if (!held_back) return;
+    auto line = fmt::format(text, std::forward<Ts>(values)...);
+    if (*held_back > 0) line += fmt::format(" ({} more lines like this were held back)", *held_back);
+    s_.settings.log.warn("control-refused", "{}", line);
+  }
+
+  std::int64_t greeting_ms() const {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(s_.settings.greeting_timeout).count();
   }
 
   void handle_message(handle hdl, connection& c, control::message_stream::message message) {
     if (c.state == phase::open) return deliver(hdl, c, std::move(message));
     switch (message.header.type) {
       case message_type::hello:
-        return c.dialled ? unexpected_message(hdl, message) : greeted(hdl, c, message);
+        return c.dialled ? unexpected_message(hdl, c, message) : greeted(hdl, c, message);
       case message_type::hello_ok:
-        return c.dialled ? answered(hdl, c, message) : unexpected_message(hdl, message);
+        return c.dialled ? answered(hdl, c, message) : unexpected_message(hdl, c, message);
       case message_type::refusal:
-        return c.dialled ? refused(hdl, message) : unexpected_message(hdl, message);
+        return c.dialled ? refused(hdl, c, message) : unexpected_message(hdl, c, message);
       default:
-        return unexpected_message(hdl, message);
+        return unexpected_message(hdl, c, message);
     }
   }
 
-  void unexpected_message(handle hdl, const control::message_stream::message& message) {
-    refuse(hdl, {errc::wire_unsupported,
-                 fmt::format("message {} is not expected before hello", to_string(message.header.type)),
-                 {}});
+  void unexpected_message(handle hdl, connection& c, const control::message_stream::message& message) {
+    refuse(hdl, c,
+           {errc::wire_unsupported,
+            fmt::format("message {} is not expected before hello", to_string(message.header.type)),
+            {}});
   }
 
   void greeted(handle hdl, connection& c, const control::message_stream::message& message) {
     auto hello = wire::decode_payload<hello_message>(message.payload);
-    if (!hello) return refuse(hdl, hello.error());
+    if (!hello) return refuse(hdl, c, hello.error());
     if (hello->protocol_max < limits::protocol_min || hello->protocol_min > limits::protocol_max)
-      return refuse(hdl, {errc::wire_version,
-                          fmt::format("{} speaks protocol {} to {}, {} speaks {} to {}", hello->self.engine,
-                                      hello->protocol_min, hello->protocol_max, s_.settings.self.engine,
-                                      limits::protocol_min, limits::protocol_max),
-                          {}});
+      return refuse(hdl, c,
+                    {errc::wire_version,
+                     fmt::format("{} speaks protocol {} to {}, {} speaks {} to {}", hello->self.engine,
+                                 hello->protocol_min, hello->protocol_max, s_.settings.self.engine,
+                                 limits::protocol_min, limits::protocol_max),
+                     {}});
     if (hello->features != 0)
-      return refuse(hdl, {errc::wire_unsupported,
-                          fmt::format("{} needs feature bits {:#x}, which {} does not know",
-                                      hello->self.engine, hello->features, s_.settings.self.engine),
-                          {}});
+      return refuse(hdl, c,
+                    {errc::wire_unsupported,
+                     fmt::format("{} needs feature bits {:#x}, which {} does not know", hello->self.engine,
+                                 hello->features, s_.settings.self.engine),
+                     {}});
     if (!s_.settings.token.admits(hello->token))
-      return refuse(hdl, {errc::peer_unauthorized,
-                          fmt::format("{} sent {}, and {} serves only peers with its token: both need the "
-                                      "same secret in their security.token_file",
-                                      hello->self.engine, hello->token.empty() ? "no token" : "a wrong token",
-                                      s_.settings.self.engine),
-                          {}});
+      return refuse(hdl, c,
+                    {errc::peer_unauthorized,
+                     fmt::format("{} sent {}, and {} serves only peers with its token: both need the "
+                                 "same secret in their security.token_file",
+                                 hello->self.engine, hello->token.empty() ? "no token" : "a wrong token",
+                                 s_.settings.self.engine),
+                     {}});
     c.peer = hello->self;
-    open(c);
-    write(hdl, wire::encode(
-                   hello_ok_message{std::min(hello->protocol_max, limits::protocol_max), s_.settings.self}));
+    s_.admission->authenticated(c.id.value);
+    open(hdl, c);
+    write(hdl, c,
+          wire::encode(
+              hello_ok_message{std::min(hello->protocol_max, limits::protocol_max), s_.settings.self}));
   }
 
   void answered(handle hdl, connection& c, const control::message_stream::message& message) {
     auto ok = wire::decode_payload<hello_ok_message>(message.payload);
-    if (!ok) return refuse(hdl, ok.error());
+    if (!ok) return refuse(hdl, c, ok.error());
     c.peer = ok->self;
-    open(c);
+    open(hdl, c);
     tell(c.users.front(), control_opened{c.ticket, c.id, c.peer});
   }
 
-  void refused(handle hdl, const control::message_stream::message& message) {
+  void refused(handle hdl, connection& c, const control::message_stream::message& message) {
     auto refusal = wire::decode_payload<refusal_message>(message.payload);
-    end(hdl, refusal ? refusal->reason : refusal.error());
+    end(hdl, c, refusal ? refusal->reason : refusal.error(), farewell::last_words);
   }
 
-  void open(connection& c) {
+  void open(handle hdl, connection& c) {
     c.state = phase::open;
+    self_->configure_read(hdl, caf::io::receive_policy::at_most(open_read_bytes));
     c.stream.allow(limits::control_message_bytes);
   }
 
   void deliver(handle hdl, connection& c, control::message_stream::message message) {
     auto user = c.dialled ? c.users.front() : route(message.header.type);
     if (!user)
-      return refuse(hdl, {errc::wire_unsupported,
-                          fmt::format("engine {} does not serve {} here", s_.settings.self.engine,
-                                      to_string(message.header.type)),
-                          {}});
+      return refuse(hdl, c,
+                    {errc::wire_unsupported,
+                     fmt::format("engine {} does not serve {} here", s_.settings.self.engine,
+                                 to_string(message.header.type)),
+                     {}});
+    auto bytes = message.payload.size() + message_overhead_bytes;
+    c.unprocessed_bytes += bytes;
+    if (c.unprocessed_bytes > limits::control_unprocessed_bytes)
+      return end(
+          hdl, c,
+          too_much(c, "sends faster than it is served", "unprocessed", limits::control_unprocessed_bytes),
+          farewell::none);
     if (std::find(c.users.begin(), c.users.end(), user) == c.users.end()) c.users.push_back(user);
-    tell(user, control_received{c.id, c.peer, message.header,
-                                std::make_shared<const wire::bytes>(std::move(message.payload))});
+    tell(user,
+         control_received{c.id, c.peer, message.header, tracked(c.id, bytes, std::move(message.payload))});
+  }
+
+  /// A payload whose last user tells us.
+  std::shared_ptr<const wire::bytes> tracked(connection_id id, std::size_t bytes, wire::bytes payload) {
+    auto* owned = new wire::bytes(std::move(payload));
+    return {owned, [id, bytes, us = caf::actor_cast<caf::actor>(self_)](const wire::bytes* p) {
+              delete p;
+              tell(us, control_processed{id, bytes});
+            }};
   }
 
   caf::actor route(message_type type) const {
@@ -313,6 +424,7 @@ class control_broker {
 caf::behavior make_broker(broker* self, const control_broker_settings& settings,
                           const std::vector<int>& listeners) {
   self->state.settings = settings;
+  self->state.admission.emplace(settings.admission);
   for (int listener : listeners) self->add_doorman(listener);
   return {
       [self](control_routes& routes) { self->state.routes = std::move(routes); },
@@ -320,11 +432,10 @@ caf::behavior make_broker(broker* self, const control_broker_settings& settings,
       [self](const control_send& call) { control_broker(self).send(call); },
       [self](const control_close& call) { control_broker(self).close(call); },
       [self](const caf::io::new_connection_msg& m) { control_broker(self).accepted(m.handle); },
-      [self](caf::io::new_data_msg& m) { control_broker(self).received(m); },
-      [self](const caf::io::connection_closed_msg& m) {
-        control_broker(self).lost(m.handle);
-        control_broker(self).answer_when_ended();
-      },
+      [self](const control_processed& call) { control_broker(self).processed(call); },
+      [self](const caf::io::new_data_msg& m) { control_broker(self).received(m); },
+      [self](const caf::io::data_transferred_msg& m) { control_broker(self).sent(m); },
+      [self](const caf::io::connection_closed_msg& m) { control_broker(self).lost(m.handle); },
       [self](const control_end&) { return control_broker(self).finish(); },
       [self](const caf::io::acceptor_closed_msg&) {
         self->state.settings.log.error("control-listener-lost",

@@ -1,18 +1,19 @@
 // The one actor that does control-plane I/O: the listener of this process and every control connection,
-// dialled or accepted. It checks hello (protocol, token) before anybody else hears of a
-// connection, then hands whole, checksummed messages to their users by type: registry, transfer engine,
-// monitor. Nothing in it blocks.
+// dialled or accepted. It checks hello (protocol, token) before anybody else hears of a connection, then
+// hands whole, checksummed messages to their users by type: registry, transfer engine, monitor. Nothing in it
+// blocks, and what one connection can make it keep is bounded in both directions.
 //
 //   greeting   TCP is up or coming up; hello and hello_ok are awaited, bounded in time and size
 //   open       messages flow
+//   ending     users were told; what was written last gets a moment to leave
 #pragma once
 
+#include "actors/control/admission_machine.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/log/logger.hpp"
 #include "config/token_file.hpp"
 
 #include <chrono>
-#include <cstdint>
 #include <vector>
 
 namespace handoff {
@@ -20,7 +21,7 @@ namespace handoff {
 struct control_broker_settings {
   engine_identity self;
   auth_token token;  ///< sent with our hellos, asked for in those of others
-  std::uint32_t connections_max = 0;
+  control::admission_context admission;
   duration greeting_timeout{};
   logger log;
 };

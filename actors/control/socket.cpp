@@ -13,7 +13,9 @@
 namespace handoff::control {
 namespace {
 
-constexpr int listen_backlog = 64;
+/// Connections that the kernel holds for us. With few, a flood's would make peers repeat their first packet a
+/// second later; whom we do not want is closed as soon as it is accepted.
+constexpr int listen_backlog = 1024;
 
 unexpected io_failure(std::string_view what, const host_port& address) {
   return fail(errc::io, fmt::format("{} {}: {}", what, to_string(address), std::strerror(errno)));

@@ -90,7 +90,14 @@ error runtime::impl::listen() {
 void runtime::impl::spawn_control() {
   const auto& c = options.config;
   broker = spawn_control_broker(
-      *system, {identity(), token, c.limits.control_connections, from_ms(c.timeouts.connect_ms), log},
+      *system,
+      {identity(),
+       token,
+       {.connections_max = c.limits.control_connections,
+        .unauthenticated_max = c.limits.control_unauthenticated,
+        .per_source = {.per_second = c.limits.control_rate, .burst = c.limits.control_connections}},
+       from_ms(c.timeouts.connect_ms),
+       log},
       std::move(listeners));
   listeners.clear();
   monitor = spawn_monitor(*system, from_ms(c.timeouts.status_ms));

@@ -1,93 +1,35 @@
 // What a control listener does with bytes that no engine sends. The engine beside them goes on serving.
-#include "config/host_port.hpp"
-#include "messages/wire.hpp"
+#include "tests/actors/raw_connection.hpp"
 #include "tests/actors/trio.hpp"
 
-#include <filesystem>
-#include <fstream>
-
-#include <fmt/format.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <cstring>
 
 using namespace handoff;
 using namespace handoff::test;
 
 namespace {
 
-/// A token file of this test.
-class token_file {
- public:
-  explicit token_file(std::string text, mode_t mode = 0600)
-      : text_(std::move(text)),
-        path_(std::filesystem::temp_directory_path() / fmt::format("handoff-control-token-{}", getpid())) {
-    std::ofstream(path_) << text_ << "\n";
-    REQUIRE(::chmod(path_.c_str(), mode) == 0);
-  }
-  ~token_file() { std::filesystem::remove(path_); }
-  const std::string& text() const { return text_; }
-  std::string path() const { return path_.string(); }
-
- private:
-  std::string text_;
-  std::filesystem::path path_;
-};
-
-/// A plain blocking socket to a control listener.
-class raw_connection {
- public:
-  explicit raw_connection(const std::string& address) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    auto parsed = parse_host_port(address);
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(parsed->port);
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    REQUIRE(connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0);
-    timeval limit{10, 0};
-    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  }
-  ~raw_connection() { ::close(fd_); }
-
-  void write(const wire::bytes& bytes) { (void)!::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
-
-  /// Everything until the other side closes.
-  wire::bytes read_to_end() {
-    wire::bytes all;
-    std::array<std::byte, 4096> part;
-    for (ssize_t n; (n = ::recv(fd_, part.data(), part.size(), 0)) > 0;)
-      all.insert(all.end(), part.begin(), part.begin() + n);
-    return all;
-  }
-
- private:
-  int fd_;
-};
-
-/// The last message before the end, which must be a refusal.
-error refusal_after(const std::string& address, const std::vector<wire::bytes>& messages) {
+/// The refusals that come back, until there are `wanted` of them or the other side closes.
+std::vector<error> answers_to(const std::string& address, const std::vector<wire::bytes>& messages,
+                              std::size_t wanted = SIZE_MAX) {
   raw_connection c(address);
   for (const auto& m : messages) c.write(m);
-  auto answer = c.read_to_end();
-  wire::byte_span rest(answer);
-  error reason;
-  while (rest.size() >= wire::header_bytes) {
-    auto header = wire::read_header(rest, limits::control_message_bytes);
+  std::vector<error> reasons;
+  while (reasons.size() < wanted) {
+    auto message = c.read_message();
+    if (message.empty()) break;
+    auto header = wire::verify(message, limits::control_message_bytes);
     REQUIRE(header);
-    auto payload = rest.subspan(wire::header_bytes, header->length);
-    if (header->type == message_type::refusal)
-      reason = wire::decode_payload<refusal_message>(payload)->reason;
-    rest = rest.subspan(wire::header_bytes + header->length);
+    if (header->type != message_type::refusal) continue;
+    auto payload = wire::byte_span(message).subspan(wire::header_bytes);
+    reasons.push_back(wire::decode_payload<refusal_message>(payload)->reason);
   }
-  return reason;
+  return reasons;
 }
 
-wire::bytes hello(const std::string& name, const std::string& token = {}) {
-  hello_message m;
-  m.token = token;
-  m.self = {name, {5}, {}, engine_role::decode};
-  return wire::encode(m);
+error refusal_after(const std::string& address, const std::vector<wire::bytes>& messages) {
+  auto reasons = answers_to(address, messages);
+  return reasons.empty() ? error{} : reasons.back();
 }
 
 }  // namespace
@@ -154,7 +96,10 @@ TEST_CASE("an engine without the token is told so by the registry, and its rooms
   const token_file file("tokens-are-for-peers-only");
   engine registry("registry", engine_role::bootstrap, "", "tcp",
                   [&](auto& c) { c.security.token_file = file.path(); });
-  engine decode("decode-0", engine_role::decode, registry.rt->endpoint(), "tcp");
+  engine decode("decode-0", engine_role::decode, registry.rt->endpoint(), "tcp", [](auto& c) {
+    c.timeouts.connect_ms = 300;
+    c.timeouts.probe_ms = 200;
+  });
   REQUIRE(!decode.rt->announce({1}, registry.rt->endpoint(), "request"));
   auto failed = decode.wait_poll({1}, kv_poll::failed);
   REQUIRE(failed);
@@ -203,15 +148,59 @@ TEST_CASE("a connection that never says hello is closed after the connect bound"
   hand_over(t, {1}, 9, ids({1, 2, 3}), ids({3, 2, 1}), 1);
 }
 
-TEST_CASE("connections beyond limits.control_connections are closed and the others served") {
+TEST_CASE("strangers beyond limits.control_unauthenticated end the oldest of them and nobody else") {
   trio t("tcp", [](auto& c) {
     c.limits.control_connections = 4;
     c.limits.control_unauthenticated = 2;
+    c.limits.control_rate = 1'000'000;
   });
   hand_over(t, {1}, 9, ids({1, 2, 3}), ids({3, 2, 1}), 1);
-  std::vector<std::unique_ptr<raw_connection>> crowd;
-  for (int i = 0; i < 8; ++i)
-    crowd.push_back(std::make_unique<raw_connection>(t.prefill.rt->control_address()));
-  CHECK(crowd.back()->read_to_end().empty());
+  std::vector<raw_connection> crowd;
+  for (int i = 0; i < 8; ++i) crowd.emplace_back(t.prefill.rt->control_address());
+  for (int i = 0; i < 6; ++i) CHECK(crowd[static_cast<std::size_t>(i)].read_to_end().empty());
+  CHECK(t.prefill.log().find("127.0.0.1 said no hello yet and makes room for others: "
+                             "limits.control_unauthenticated = 2 are open") != std::string::npos);
   hand_over(t, {2}, 9, ids({1, 2, 3}), ids({3, 2, 1}), 1);
+}
+
+TEST_CASE("a source that connects faster than limits.control_rate is refused, and others are served") {
+  trio t("tcp", [](auto& c) {
+    c.limits.control_connections = 4;
+    c.limits.control_unauthenticated = 2;
+    c.limits.control_rate = 1;
+  });
+  hand_over(t, {1}, 9, ids({1, 2, 3}), ids({3, 2, 1}), 1);
+  std::vector<raw_connection> crowd;
+  for (int i = 0; i < 8; ++i) crowd.emplace_back(t.prefill.rt->control_address(), "127.0.0.66");
+  CHECK(crowd.back().read_to_end().empty());
+  CHECK(t.prefill.log().find("connection from 127.0.0.66 refused: limit_exceeded: 127.0.0.66 opens more than "
+                             "limits.control_rate = 1 a second") != std::string::npos);
+  hand_over(t, {2}, 9, ids({1, 2, 3}), ids({3, 2, 1}), 1);
+  CHECK(refusal_after(t.prefill.rt->control_address(), {hello("a"), wire::encode(refusal_message{})}).code ==
+        errc::wire_unsupported);
+}
+
+TEST_CASE("a peer registers and connects as who it said it is, and as nobody else") {
+  trio t("tcp");
+  register_rank_message rank;
+  rank.self = {"prefill-0", {5}, {}, engine_role::prefill};
+  rank.control_address = "127.0.0.1:1";
+  rank.lease_ms = 10'000;
+  for (const auto& self : {engine_identity{"prefill-0", {5}, {}, engine_role::prefill},
+                           engine_identity{"intruder", {6}, {}, engine_role::decode},
+                           engine_identity{"intruder", {5}, {}, engine_role::prefill}}) {
+    rank.self = self;
+    auto answers = answers_to(t.where(), {hello("intruder"), wire::encode(rank)}, 1);
+    REQUIRE(answers.size() == 1);
+    CHECK(answers.front().code == errc::peer_refused);
+    CHECK(answers.front().detail == "intruder cannot register " + self.engine);
+  }
+  connect_request_message request;
+  request.self = {"decode-0", {5}, {}, engine_role::decode};
+  request.session = {1};
+  auto answers = answers_to(t.prefill.rt->control_address(), {hello("intruder"), wire::encode(request)}, 1);
+  REQUIRE(answers.size() == 1);
+  CHECK(answers.front().code == errc::peer_refused);
+  CHECK(answers.front().detail == "hello came from intruder, connect_request from decode-0");
+  hand_over(t, {1}, 9, ids({1, 2, 3}), ids({3, 2, 1}), 1);
 }
