@@ -14,6 +14,8 @@ namespace handoff::defaults {
 inline constexpr std::uint32_t room_bootstrap_ms = 120'000;
 /// From "both sides known" to the first chunk (source) or the published pages (sink): a prefill queue's wait.
 inline constexpr std::uint32_t room_waiting_ms = 60'000;
+/// Pause between two announces of a sink room that waits for its engine: each renews the lease of the offer.
+inline constexpr std::uint32_t room_announce_ms = 5'000;
 /// From the first chunk to the last byte: a 128 Ki-token prompt of a 70B model over 10 Gbit/s takes 35 s.
 inline constexpr std::uint32_t room_transferring_ms = 60'000;
 /// From `room_done` to `room_result`: one round trip and a row copy, a stopped scheduler thread included.

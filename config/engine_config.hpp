@@ -62,6 +62,7 @@ struct transport_section {
 struct timeouts_section {
   std::uint32_t room_bootstrap_ms = defaults::room_bootstrap_ms;
   std::uint32_t room_waiting_ms = defaults::room_waiting_ms;
+  std::uint32_t room_announce_ms = defaults::room_announce_ms;
   std::uint32_t room_transferring_ms = defaults::room_transferring_ms;
   std::uint32_t room_result_ms = defaults::room_result_ms;
   std::uint32_t quarantine_ms = defaults::quarantine_ms;

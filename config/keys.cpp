@@ -90,6 +90,8 @@ constexpr key_spec table[] = {
     number(KEY(timeouts, room_bootstrap_ms), "ms", 1, day_ms, "Until the other side of a room is known."),
     number(KEY(timeouts, room_waiting_ms), "ms", 1, day_ms,
            "From there to the first chunk or published page."),
+    number(KEY(timeouts, room_announce_ms), "ms", 10, day_ms,
+           "Pause between two announces of a waiting sink."),
     number(KEY(timeouts, room_transferring_ms), "ms", 1, day_ms, "From there until everything was sent."),
     number(KEY(timeouts, room_result_ms), "ms", 1, day_ms, "From the last byte to the sink's answer."),
     number(KEY(timeouts, quarantine_ms), "ms", 1, day_ms, "Until the memory's owner fences a silent writer."),

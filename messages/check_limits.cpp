@@ -63,6 +63,10 @@ error check_limits(const room_done_message& x) {
   return at_most("coverage", x.coverage.size(), limits::layout_components, "components");
 }
 
+error check_limits(const progress_message& x) {
+  return at_most("delivered", x.delivered.size(), limits::layout_components, "components");
+}
+
 error check_limits(const hello_message& x) {
   if (x.protocol_min <= x.protocol_max) return {};
   return malformed(fmt::format("protocol_min: {} is above protocol_max, {}", x.protocol_min, x.protocol_max));

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -19,6 +21,11 @@ enum class kv_poll : std::uint8_t {
 inline constexpr kv_poll last_enumerator(kv_poll) {
   return kv_poll::success;
 }
+
+/// What a verdict says beside the poll state: how many tokens of each component were proven to have arrived
+/// in every layer. Of components beyond the eighth nothing is told.
+inline constexpr std::size_t proven_components = 8;
+using proven_by_component = std::array<std::uint64_t, proven_components>;
 
 constexpr kv_poll combine(kv_poll a, kv_poll b) {
   return std::min(a, b);

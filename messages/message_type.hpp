@@ -20,6 +20,7 @@ enum class message_type : std::uint16_t {
   room_result = 12,
   // one room, source rank -> sink rank
   room_done = 20,
+  progress = 21,
   // one room, either way
   abort = 30,
   drained = 31,

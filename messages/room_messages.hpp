@@ -1,9 +1,10 @@
 // The conversation about one room, as frames between a source rank and a sink rank:
 //
-//   sink   announce ---->  source   a request is coming; opens or renews; says how many sink ranks will
-//   publish sink   publish ----->  source   destination pages, metadata slot, prefix that is already there
-//   (numbered parts)
+//   sink   announce ---->  source   a request is coming; opens, and repeated renews; says how many sink ranks
+//   will publish sink   publish ----->  source   destination pages, metadata slot, prefix that is already
+//   there (numbered parts)
 //          (source writes KV and state, then the metadata row, each flushed)
+//   source progress ---->  sink     after a chunk: the tokens that have arrived in every layer so far
 //   source room_done --->  sink     what was written, by which plan; the sink compares with its own plan
 //   sink   room_result ->  source   the sink's verdict
 //   either abort, answered by drained once the last write of that attempt has completed
@@ -71,6 +72,21 @@ struct room_done_message {
   friend bool operator==(const room_done_message&, const room_done_message&) = default;
 };
 
+/// Tokens [first that this sink is owed, last_token) have arrived in every layer.
+struct component_progress {
+  component_id component;
+  std::uint64_t last_token = 0;
+  friend bool operator==(const component_progress&, const component_progress&) = default;
+};
+
+struct progress_message {
+  static constexpr auto type = message_type::progress;
+  room_key key;
+  rank_coord source, sink;
+  std::vector<component_progress> delivered;  ///< cumulative; without those where nothing has arrived
+  friend bool operator==(const progress_message&, const progress_message&) = default;
+};
+
 struct room_result_message {
   static constexpr auto type = message_type::room_result;
   room_key key;
@@ -101,6 +117,7 @@ struct drained_message {
 error check_limits(const announce_message& x);
 error check_limits(const publish_message& x);
 error check_limits(const room_done_message& x);
+error check_limits(const progress_message& x);
 
 template <class F>
 auto inspect(F& f, announce_message& x) {
@@ -128,6 +145,15 @@ auto inspect(F& f, room_done_message& x) {
   return fields(f, "room_done", field("key", x.key), field("source", x.source), field("sink", x.sink),
                 field("slot", x.slot), field("tokens", x.tokens), field("bytes", x.bytes),
                 field("plan_hash", x.plan_hash), field("coverage", x.coverage));
+}
+template <class F>
+auto inspect(F& f, component_progress& x) {
+  return fields(f, "component_progress", field("component", x.component), field("last_token", x.last_token));
+}
+template <class F>
+auto inspect(F& f, progress_message& x) {
+  return fields(f, "progress", field("key", x.key), field("source", x.source), field("sink", x.sink),
+                field("delivered", x.delivered));
 }
 template <class F>
 auto inspect(F& f, room_result_message& x) {

@@ -102,6 +102,8 @@ std::string_view to_string(message_type type) {
       return "room_done";
     case message_type::abort:
       return "abort";
+    case message_type::progress:
+      return "progress";
     case message_type::drained:
       return "drained";
     case message_type::hello:

@@ -3,6 +3,8 @@
 
 #include "actors/room/reasons.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace handoff {
@@ -60,10 +62,17 @@ void receiver_machine::peer_found(const peer_view& peer, time_point now, room_ef
 
 void receiver_machine::check_announced(time_point now, room_effects& out) {
   if (state() != receiver_state::resolving || !wanted_ || !peer_) return;
+  send_announce(now, out);
+  move(receiver_state::announced, now);
+  emit<verdict_effect>(out, {kv_poll::waiting_for_input, {}, {}});
+}
+
+// Repeated while the engine has not published: it renews the lease of the source's offer.
+void receiver_machine::send_announce(time_point now, room_effects& out) {
+  renew_at_ =
+      context_->announce_interval > duration{} ? now + context_->announce_interval : time_point::max();
   emit_frame(out, peer_->peer,
              announce_message{key_, peer_->identity.rank, context_->rank, context_->sink_ranks, label_});
-  move(receiver_state::announced, now);
-  emit<verdict_effect>(out, {kv_poll::waiting_for_input, {}, 0});
 }
 
 void receiver_machine::peer_unavailable(const error& reason, time_point now, room_effects& out) {
@@ -118,7 +127,7 @@ void receiver_machine::fail(error reason, bool tell, time_point now, room_effect
   bool known = state() != receiver_state::resolving;
   reason_ = settled_reason(std::move(reason), context_->origin);
   move(receiver_state::failed, now);
-  emit<verdict_effect>(out, {kv_poll::failed, reason_, 0});
+  emit<verdict_effect>(out, {kv_poll::failed, reason_, proven_});
   if (tell && known)
     emit_frame(out, peer_->peer, abort_message{key_, peer_->identity.rank, context_->rank, false, reason_});
   if (!exposed) return release(out);
@@ -154,6 +163,7 @@ void receiver_machine::tick(time_point now, room_effects& out) {
                           context_->bootstrap_timeout),
                   false, now, out);
     case receiver_state::announced:
+      if (now < clock_.entered() + context_->waiting_timeout) return send_announce(now, out);
       return fail(timeout(key_, "this engine published no pages", context_->waiting_timeout), true, now, out);
     case receiver_state::published:
       return fail(timeout(key_, name_of(*peer_) + " did not finish writing", context_->transfer_timeout),
@@ -174,7 +184,7 @@ time_point receiver_machine::deadline() const {
     case receiver_state::resolving:
       return clock_.entered() + context_->bootstrap_timeout;
     case receiver_state::announced:
-      return clock_.entered() + context_->waiting_timeout;
+      return std::min(clock_.entered() + context_->waiting_timeout, renew_at_);
     case receiver_state::published:
       return clock_.entered() + context_->transfer_timeout;
     case receiver_state::succeeded:

@@ -34,6 +34,7 @@ struct receiver_context {
   std::uint16_t sink_ranks = 1;   ///< sink ranks that publish to the source rank
   transition_log log;
   event_log events{};
+  duration announce_interval{};  ///< announced: how often the source's lease is renewed; 0: never
 };
 
 /// What the actor read from the metadata slot when `room_done` came.
@@ -58,6 +59,8 @@ class receiver_machine {
   void peer_unavailable(const error& reason, time_point now, room_effects& out);
   void done(const peer_view& from, const room_done_message& message, const row_reading& row, time_point now,
             room_effects& out);
+  /// Tokens that have arrived; more than was published fails the room.
+  void progress(const peer_view& from, const progress_message& message, time_point now, room_effects& out);
   void peer_abort(const peer_view& from, const abort_message& message, time_point now, room_effects& out);
   void drained(const peer_view& from, const drained_message& message, time_point now, room_effects& out);
   void peer_lost(peer_id peer, const error& reason, time_point now, room_effects& out);
@@ -86,6 +89,7 @@ class receiver_machine {
   void fail(error reason, bool tell, time_point now, room_effects& out);
   void fence(time_point now, room_effects& out);
   void release(room_effects& out);
+  void send_announce(time_point now, room_effects& out);
   void send_result(room_effects& out);
   bool from_peer(const peer_view& from, room_key key) const;
   bool terminal() const { return state() == receiver_state::succeeded || state() == receiver_state::failed; }
@@ -99,9 +103,10 @@ class receiver_machine {
   std::optional<peer_view> peer_;
   std::optional<slot_id> slot_;
   std::uint64_t tokens_ = 0;
+  proven_by_component proven_{};
   layout::totals owed_;  ///< our own plan of the room
   bool released_ = false;
-  time_point fence_at_;
+  time_point fence_at_, renew_at_;
 };
 
 }  // namespace handoff

@@ -67,7 +67,7 @@ error receiver_machine::publish(std::vector<component_pages> pages, std::uint64_
         out, peer_->peer,
         publish_message{key_, peer_->identity.rank, context_->rank, i, count, slot, std::move(parts[i])});
   move(receiver_state::published, now);
-  emit<verdict_effect>(out, {kv_poll::transferring, {}, 0});
+  emit<verdict_effect>(out, {kv_poll::transferring, {}, {}});
   return {};
 }
 
@@ -89,8 +89,10 @@ void receiver_machine::done(const peer_view& from, const room_done_message& mess
         fail(std::move(e), false, now, out);
         break;
       }
+      for (const auto& c : owed_.coverage)
+        if (c.component.value < proven_.size()) proven_[c.component.value] = c.last_token - c.first_token;
       move(receiver_state::succeeded, now);
-      emit<verdict_effect>(out, {kv_poll::success, {}, tokens_});
+      emit<verdict_effect>(out, {kv_poll::success, {}, proven_});
       break;
     case receiver_state::succeeded:
     case receiver_state::failed:
@@ -99,6 +101,26 @@ void receiver_machine::done(const peer_view& from, const room_done_message& mess
   // Whoever says room_done has flushed all its writes.
   release(out);
   send_result(out);
+}
+
+void receiver_machine::progress(const peer_view& from, const progress_message& message, time_point now,
+                                room_effects& out) {
+  note("progress");
+  if (!from_peer(from, message.key) || state() != receiver_state::published) return;
+  for (const auto& p : message.delivered) {
+    auto owed = std::find_if(owed_.coverage.begin(), owed_.coverage.end(),
+                             [&](const auto& c) { return c.component == p.component; });
+    if (owed == owed_.coverage.end() || p.last_token < owed->first_token || p.last_token > owed->last_token)
+      return fail(
+          {errc::wire_malformed,
+           fmt::format("{}: {} reported tokens below {} of component {} as delivered, of {}", to_string(key_),
+                       name_of(from), p.last_token, p.component.value, text(owed_.coverage)),
+           {}},
+          true, now, out);
+    if (p.component.value >= proven_.size()) continue;
+    auto& proven = proven_[p.component.value];
+    proven = std::max(proven, p.last_token - owed->first_token);
+  }
 }
 
 // Success is proven: our own plan against what the source says it wrote, then the row's stamp.

@@ -127,6 +127,11 @@ void sink_rooms::on(const room_frame& f, const room_done_message& m) {
         frame_call{f.from.peer, room_result_message{m.key, m.source, m.sink, grave->poll, grave->reason}});
 }
 
+void sink_rooms::on(const room_frame& f, const progress_message& m) {
+  if (auto* r = live(m.key))
+    step(*r, [&](auto& machine, auto now, auto& out) { machine.progress(f.from, m, now, out); });
+}
+
 void sink_rooms::on(const room_frame& f, const abort_message& m) {
   if (auto* r = live(m.key))
     step(*r, [&](auto& machine, auto now, auto& out) { machine.peer_abort(f.from, m, now, out); });

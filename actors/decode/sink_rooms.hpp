@@ -64,6 +64,7 @@ class sink_rooms {
   void on(const peer_endpoint_closed& peer);
 
   void on(const room_frame& from, const room_done_message& m);
+  void on(const room_frame& from, const progress_message& m);
   void on(const room_frame& from, const abort_message& m);
   void on(const room_frame& from, const drained_message& m);
   void on(const room_frame&, const announce_message&) {}

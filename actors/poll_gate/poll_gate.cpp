@@ -20,7 +20,7 @@ expected<std::optional<gate_verdict>> poll_gate::vote(const gate_vote& v) {
                   fmt::format("{}: {} rooms are in the poll gate already", to_string(v.key), rooms_max_));
     ballot fresh;
     fresh.polls.assign(ranks_, kv_poll::bootstrapping);
-    fresh.proven.assign(ranks_, 0);
+    fresh.proven.assign(ranks_, {});
     found = rooms_.emplace(v.key, std::move(fresh)).first;
   }
   auto& room = found->second;
@@ -38,7 +38,10 @@ expected<std::optional<gate_verdict>> poll_gate::vote(const gate_vote& v) {
   out.key = v.key;
   out.poll = least;
   if (least == kv_poll::failed) out.reason = v.reason;
-  out.proven_tokens = *std::min_element(room.proven.begin(), room.proven.end());
+  out.proven_tokens = room.proven.front();
+  for (const auto& proven : room.proven)
+    for (std::size_t i = 0; i < proven.size(); ++i)
+      out.proven_tokens[i] = std::min(out.proven_tokens[i], proven[i]);
   return out;
 }
 

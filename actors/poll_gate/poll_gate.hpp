@@ -20,7 +20,7 @@ struct gate_vote {
   std::uint32_t rank = 0;  ///< index inside the group
   kv_poll poll = kv_poll::bootstrapping;
   error reason;  ///< of a failure
-  std::uint64_t proven_tokens = 0;
+  proven_by_component proven_tokens{};
 };
 
 struct gate_verdict {
@@ -28,7 +28,7 @@ struct gate_verdict {
   room_key key;
   kv_poll poll = kv_poll::bootstrapping;
   error reason;
-  std::uint64_t proven_tokens = 0;  ///< the least of the ranks'
+  proven_by_component proven_tokens{};  ///< the least of the ranks'
 };
 
 class poll_gate {
@@ -49,7 +49,7 @@ class poll_gate {
  private:
   struct ballot {
     std::vector<kv_poll> polls;
-    std::vector<std::uint64_t> proven;
+    std::vector<proven_by_component> proven;
     kv_poll verdict = kv_poll::bootstrapping;
   };
 

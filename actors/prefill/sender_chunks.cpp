@@ -32,7 +32,7 @@ error sender_machine::send(layout::range what, bool last, std::optional<metadata
   }
   begin_sending(now, out);
   auto plan = plans.begin();
-  for (auto& s : sinks_) post(s, std::move(*plan++), last, out);
+  for (auto& s : sinks_) post(s, what, std::move(*plan++), last, out);
   check_done(now, out);
   return {};
 }
@@ -75,7 +75,7 @@ error sender_machine::check_last(const layout::range& what) const {
 void sender_machine::begin_sending(time_point now, room_effects& out) {
   if (state() != sender_state::ready) return;
   move(sender_state::sending, now);
-  emit<verdict_effect>(out, {kv_poll::transferring, {}, 0});
+  emit<verdict_effect>(out, {kv_poll::transferring, {}, {}});
 }
 
 // Destinations are known now. The engine's chunks were checked against its own pages when they came.
@@ -91,19 +91,40 @@ void sender_machine::post_queued(time_point now, room_effects& out) {
             fmt::format("{} for {}: {}", to_string(key_), name_of(s.view), plan.error().detail);
         return fail(std::move(plan.error()), nullptr, now, out);
       }
-      post(s, std::move(*plan), row_ && i + 1 == chunks.size(), out);
+      post(s, chunks[i], std::move(*plan), row_ && i + 1 == chunks.size(), out);
     }
   check_done(now, out);
 }
 
 // `final`: no chunk follows. The row waits for chunks that are still in flight.
-void sender_machine::post(sink& s, layout::chunk_plan plan, bool final, room_effects& out) {
+void sender_machine::post(sink& s, const layout::range& what, layout::chunk_plan plan, bool final,
+                          room_effects& out) {
   layout::add(s.sent, plan.sum);
-  if (final && s.in_flight.empty()) return submit(s, std::move(plan.blocks), true, out);
-  if (!plan.blocks.empty()) submit(s, std::move(plan.blocks), false, out);
+  if (final && s.in_flight.empty()) return submit(s, what, std::move(plan.blocks), true, out);
+  if (plan.blocks.empty())
+    s.delivered.add(what);  // the sink has all of it
+  else
+    submit(s, what, std::move(plan.blocks), false, out);
 }
 
-void sender_machine::submit(sink& s, std::vector<transport::block> blocks, bool final, room_effects& out) {
+// What has arrived in every layer, should the room fail before `room_done` says it.
+void sender_machine::tell_progress(sink& s, room_effects& out) {
+  progress_message m{key_, context_->rank, s.rank, {}};
+  std::uint64_t sum = 0;
+  for (const auto& p : s.pages) {
+    auto from = layout::owed_from(p, tokens_);
+    auto reached = s.delivered.reached(p.component, from);
+    if (reached <= from) continue;
+    m.delivered.push_back({p.component, reached});
+    sum += reached - from;
+  }
+  if (sum <= s.told) return;
+  s.told = sum;
+  emit_frame(out, s.view.peer, std::move(m));
+}
+
+void sender_machine::submit(sink& s, const layout::range& what, std::vector<transport::block> blocks,
+                            bool final, room_effects& out) {
   transport::transfer t;
   t.id = transfer_id{(*context_->next_transfer)++};
   t.peer = s.view.peer;
@@ -122,7 +143,7 @@ void sender_machine::submit(sink& s, std::vector<transport::block> blocks, bool 
     wire::encode_payload(done, t.notify->payload);
     s.final_submitted = true;
   }
-  s.in_flight.insert(t.id);
+  s.in_flight.emplace(t.id, what);
   if (!exposed_) emit<lease_effect>(out, {lease_state::exposed});
   exposed_ = true;
   emit<submit_effect>(out, {std::move(t)});

@@ -52,14 +52,14 @@ void sender_machine::offer(std::vector<component_pages> pages, std::uint64_t tok
   slot_ = slot;
   if (!label.empty()) label_ = std::move(label);
   if (terminal()) {  // ended by its sinks before the engine came
-    emit<verdict_effect>(out, {poll(), reason_, 0});
+    emit<verdict_effect>(out, {poll(), reason_, {}});
     emit<lease_effect>(out, {lease_state::released});
     emit<free_slot_effect>(out, {slot_});
     return;
   }
-  bootstrap_deadline_ = now + (lease > duration{} ? lease : context_->bootstrap_timeout);
-  if (sinks_expected_ != 0)
-    bootstrap_deadline_ = std::max(bootstrap_deadline_, now + context_->bootstrap_timeout);
+  lease_ = lease > duration{} ? lease : context_->bootstrap_timeout;
+  bootstrap_deadline_ = now + lease_;
+  if (announced_at_) renew(now);
   move(sender_state::offered, now);
   if (auto e = layout::check_pages(*context_->layout, pages_, tokens_)) {
     e.detail = "the offered pages: " + e.detail;
@@ -85,6 +85,14 @@ void sender_machine::give_up(error reason, time_point now, room_effects& out) {
     if (!s.lost) emit_frame(out, s.view.peer, abort_message{key_, context_->rank, s.rank, true, giving_up_});
 }
 
+// An announced sink is still there. A short lease lasts until two of its announces were lost.
+void sender_machine::renew(time_point now) {
+  if (!announced_at_) announced_at_ = now;
+  auto until = now + std::max(lease_, 3 * context_->announce_interval);
+  auto last = std::max(*announced_at_ + context_->renewed_max, bootstrap_deadline_);
+  bootstrap_deadline_ = std::max(bootstrap_deadline_, std::min(until, last));
+}
+
 // All sink ranks have published and their pages are good: the room may send.
 void sender_machine::check_ready(time_point now, room_effects& out) {
   if (state() != sender_state::offered) return;
@@ -103,23 +111,29 @@ void sender_machine::check_ready(time_point now, room_effects& out) {
   }
   if (sinks_expected_ == 0 || published < sinks_expected_) return;
   move(sender_state::ready, now);
-  emit<verdict_effect>(out, {kv_poll::waiting_for_input, {}, 0});
+  emit<verdict_effect>(out, {kv_poll::waiting_for_input, {}, {}});
   post_queued(now, out);
 }
 
 void sender_machine::transfer_done(const transport::transfer_done& done, time_point now, room_effects& out) {
   note("transfer_done");
   auto* s = find(done.peer);
-  if (!s || !s->in_flight.count(done.id)) return;
-  if (done.drained) s->in_flight.erase(done.id);
+  auto written = s ? s->in_flight.find(done.id) : decltype(s->in_flight.find(done.id)){};
+  if (!s || written == s->in_flight.end()) return;
+  auto what = written->second;
+  if (done.drained) s->in_flight.erase(written);
   // What a sink has confirmed has arrived, whatever became of the acknowledgement.
   if (done.result && !s->confirmed && !terminal()) {
     auto reason = done.result;
     reason.detail = fmt::format("{}: writing to {}: {}", to_string(key_), name_of(s->view), reason.detail);
     return fail(first_reason(reason), nullptr, now, out);
   }
+  if (!done.result && !terminal() && !s->final_submitted) {
+    s->delivered.add(what);
+    tell_progress(*s, out);
+  }
   if (state() == sender_state::sending && row_ && !s->final_submitted && s->in_flight.empty())
-    submit(*s, {}, true, out);
+    submit(*s, {}, {}, true, out);
   check_done(now, out);
   settle(now, out);
 }
@@ -130,7 +144,7 @@ void sender_machine::check_done(time_point now, room_effects& out) {
   auto all = [&](auto what) { return std::all_of(sinks_.begin(), sinks_.end(), what); };
   if (all([](const sink& s) { return s.confirmed; })) {
     move(sender_state::succeeded, now);
-    emit<verdict_effect>(out, {kv_poll::success, {}, tokens_});
+    emit<verdict_effect>(out, {kv_poll::success, {}, {}});
     return settle(now, out);
   }
   if (state() == sender_state::sending &&
@@ -144,7 +158,7 @@ void sender_machine::fail(error reason, const sink* told, time_point now, room_e
   reason_ = settled_reason(std::move(reason), context_->origin);
   move(sender_state::failed, now);
   queued_.clear();
-  if (claimed_) emit<verdict_effect>(out, {kv_poll::failed, reason_, 0});
+  if (claimed_) emit<verdict_effect>(out, {kv_poll::failed, reason_, {}});
   for (auto& s : sinks_) {
     if (s.lost || &s == told) continue;
     emit_frame(out, s.view.peer, abort_message{key_, context_->rank, s.rank, true, reason_});

@@ -15,9 +15,9 @@
 #include "transport/layout/plan.hpp"
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +45,8 @@ struct sender_context {
   std::size_t chunks_max = 65'536;
   transition_log log;
   event_log events{};
+  duration announce_interval{};  ///< how often a waiting sink renews
+  duration renewed_max{};        ///< from the first announce on; later ones renew no further
 };
 
 class sender_machine {
@@ -53,7 +55,8 @@ class sender_machine {
 
   // events of the engine
   /// The actor has reserved the lease and a private slot; both are given back by `lease_effect{released}` and
-  /// `free_slot_effect`, in any case. `lease` bounds the wait for a first announce (0: bootstrap_timeout).
+  /// `free_slot_effect`, in any case. `lease` (0: bootstrap_timeout) bounds the wait for the sinks' pages;
+  /// each announce renews it, for three announce intervals at least.
   void offer(std::vector<component_pages> pages, std::uint64_t tokens, slot_id slot, duration lease,
              std::string label, time_point now, room_effects& out);
   /// Chunks wait for their destinations when these are not published yet. Each (token, layer) is sent once;
@@ -66,7 +69,7 @@ class sender_machine {
   /// verdict.
   void abort(error reason, time_point now, room_effects& out);
 
-  // events of peers
+  // events of peers; a message of a newer attempt ends the room and must be kept for after `finished()`
   void announce(const peer_view& from, const announce_message& message, time_point now, room_effects& out);
   void publish(const peer_view& from, const publish_message& message, time_point now, room_effects& out);
   void result(const peer_view& from, const room_result_message& message, time_point now, room_effects& out);
@@ -107,17 +110,22 @@ class sender_machine {
     bool lost = false;             ///< its session is over: no more frames
     bool owes_drained = false;     ///< `drained` goes out once its writes have drained
     bool stranger = false;         ///< met after the end, not one of the room's
+    explicit sink(const layout_descriptor& ours) : delivered(ours) {}
+
     slot_id slot;
     std::vector<std::optional<std::vector<component_pages>>> parts;
     std::vector<component_pages> pages;
     layout::totals sent;
-    std::set<transfer_id> in_flight;  ///< not drained
+    sent_ranges delivered;
+    std::uint64_t told = 0;                          ///< tokens of all components in the last progress
+    std::map<transfer_id, layout::range> in_flight;  ///< not drained; what each moves
   };
 
   // sender_machine.cpp: the room's life
   void move(sender_state to, time_point now);
   void fail(error reason, const sink* told, time_point now, room_effects& out);
   void give_up(error reason, time_point now, room_effects& out);
+  void renew(time_point now);
   error first_reason(const error& reason) const { return giving_up_ ? giving_up_ : reason; }
   void settle(time_point now, room_effects& out);
   void check_ready(time_point now, room_effects& out);
@@ -127,7 +135,7 @@ class sender_machine {
   bool drained() const;
 
   // sender_peers.cpp: what sinks say
-  bool accept(const peer_view& from, room_key key, rank_coord rank, time_point now, room_effects& out);
+  bool accept(const peer_view& from, room_key key, time_point now, room_effects& out);
   sink* meet(const peer_view& from, room_key key, rank_coord rank, room_effects& out);
   sink* find(peer_id peer);
   error collect(sink& s, const publish_message& message);
@@ -138,8 +146,10 @@ class sender_machine {
   error check_chunk(const layout::range& what, bool last, bool row) const;
   error check_last(const layout::range& what) const;
   void post_queued(time_point now, room_effects& out);
-  void post(sink& s, layout::chunk_plan plan, bool final, room_effects& out);
-  void submit(sink& s, std::vector<transport::block> blocks, bool final, room_effects& out);
+  void post(sink& s, const layout::range& what, layout::chunk_plan plan, bool final, room_effects& out);
+  void submit(sink& s, const layout::range& what, std::vector<transport::block> blocks, bool final,
+              room_effects& out);
+  void tell_progress(sink& s, room_effects& out);
   void begin_sending(time_point now, room_effects& out);
 
   room_key key_;
@@ -162,6 +172,8 @@ class sender_machine {
   bool row_written_ = false;
 
   bool exposed_ = false, quarantined_ = false, released_ = false;
+  duration lease_{};
+  std::optional<time_point> announced_at_;  ///< the first announce
   time_point bootstrap_deadline_, give_up_deadline_, fence_at_;
 };
 

@@ -15,19 +15,17 @@ sender_machine::sink* sender_machine::find(peer_id peer) {
 }
 
 // Is the message of this room's attempt? The first attempt that is met is adopted, an older one is ignored, a
-// newer one ends this one; it is refused itself, because nothing here is free for it yet.
-bool sender_machine::accept(const peer_view& from, room_key key, rank_coord rank, time_point now,
-                            room_effects& out) {
+// newer one ends this one; its own message waits with the caller until this machine is finished.
+bool sender_machine::accept(const peer_view& from, room_key key, time_point now, room_effects& out) {
   if (key.room != key_.room || key.attempt.value == 0) return false;
   if (key_.attempt.value == 0) key_.attempt = key.attempt;
   if (key.attempt == key_.attempt) return true;
   if (key.attempt < key_.attempt) return false;
-  error newer{
-      errc::room_superseded,
-      fmt::format("{} was superseded by attempt {} of {}", to_string(key_), key.attempt.value, name_of(from)),
-      context_->origin};
-  fail(newer, nullptr, now, out);
-  refuse(from, key, rank, newer, out);
+  fail({errc::room_superseded,
+        fmt::format("{} was superseded by attempt {} of {}", to_string(key_), key.attempt.value,
+                    name_of(from)),
+        context_->origin},
+       nullptr, now, out);
   return false;
 }
 
@@ -45,7 +43,7 @@ sender_machine::sink* sender_machine::meet(const peer_view& from, room_key key, 
            out);
     return nullptr;
   }
-  auto& s = sinks_.emplace_back();
+  auto& s = sinks_.emplace_back(*context_->layout);
   s.view = from;
   s.rank = rank;
   return &s;
@@ -61,10 +59,11 @@ void sender_machine::refuse(const peer_view& from, room_key key, rank_coord rank
 void sender_machine::announce(const peer_view& from, const announce_message& m, time_point now,
                               room_effects& out) {
   note("announce");
-  if (!accept(from, m.key, m.sink, now, out)) return;
+  if (!accept(from, m.key, now, out)) return;
   if (terminal()) return answer_ended(from, m.sink, true, now, out);
   auto* s = meet(from, m.key, m.sink, out);
-  if (!s || s->announced) return;
+  if (!s) return;
+  if (s->announced) return renew(now);
   if (m.sink_ranks == 0 || (sinks_expected_ != 0 && sinks_expected_ != m.sink_ranks) ||
       sinks_.size() > m.sink_ranks)
     return fail({errc::wire_malformed,
@@ -76,14 +75,14 @@ void sender_machine::announce(const peer_view& from, const announce_message& m, 
   s->announced = true;
   sinks_expected_ = m.sink_ranks;
   if (label_.empty()) label_ = m.label;
-  bootstrap_deadline_ = std::max(bootstrap_deadline_, now + context_->bootstrap_timeout);
+  renew(now);
   check_ready(now, out);
 }
 
 void sender_machine::publish(const peer_view& from, const publish_message& m, time_point now,
                              room_effects& out) {
   note("publish");
-  if (!accept(from, m.key, m.sink, now, out)) return;
+  if (!accept(from, m.key, now, out)) return;
   if (terminal()) return answer_ended(from, m.sink, true, now, out);
   auto* s = meet(from, m.key, m.sink, out);
   if (!s || s->published) return;
@@ -148,7 +147,7 @@ void sender_machine::result(const peer_view& from, const room_result_message& m,
 void sender_machine::peer_abort(const peer_view& from, const abort_message& m, time_point now,
                                 room_effects& out) {
   note("peer_abort");
-  if (!accept(from, m.key, m.sink, now, out)) return;
+  if (!accept(from, m.key, now, out)) return;
   if (terminal()) return answer_ended(from, m.sink, false, now, out);
   auto* s = find(from.peer);
   if (!s && !gathering())  // nothing was ever written for this one
@@ -165,7 +164,7 @@ void sender_machine::answer_ended(const peer_view& from, rank_coord rank, bool t
   if (state() == sender_state::succeeded && tell) return;
   auto* s = find(from.peer);
   if (!s) {
-    s = &sinks_.emplace_back();
+    s = &sinks_.emplace_back(*context_->layout);
     s->view = from;
     s->rank = rank;
     s->stranger = true;

@@ -1,6 +1,7 @@
 #include "actors/prefill/sent_ranges.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -67,6 +68,18 @@ error sent_ranges::missing(component_id component, std::uint64_t from, std::uint
               {}};
   }
   return {};
+}
+
+std::uint64_t sent_ranges::reached(component_id component, std::uint64_t from) const {
+  std::optional<std::uint64_t> least;
+  for (const auto& [number, l] : layers_) {
+    if (std::find(l.components.begin(), l.components.end(), component) == l.components.end()) continue;
+    auto reached = from;
+    for (auto [first, last] : l.sent)
+      if (first <= reached) reached = std::max(reached, last);
+    least = std::min(least.value_or(reached), reached);
+  }
+  return least.value_or(from);
 }
 
 }  // namespace handoff

@@ -22,6 +22,8 @@ class sent_ranges {
   /// layer and token that are missing.
   error missing(component_id component, std::uint64_t from, std::uint64_t to,
                 const layout::range& more) const;
+  /// Up to which token everything from `from` on was added, in every layer of the component.
+  std::uint64_t reached(component_id component, std::uint64_t from) const;
 
  private:
   using interval = std::pair<std::uint64_t, std::uint64_t>;  ///< [first, last)

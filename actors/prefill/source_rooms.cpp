@@ -1,5 +1,7 @@
 #include "actors/prefill/source_rooms.hpp"
 
+#include "messages/limits.hpp"
+
 #include <algorithm>
 
 namespace handoff {
@@ -108,12 +110,30 @@ source_rooms::room* source_rooms::room_for(const peer_view& from, room_key key, 
   return &open(key);
 }
 
+// A newer attempt ends the running one. What its sink says waits until the last write of the old one has
+// drained, for at most so many frames as a publish may have, twice.
+void source_rooms::park(room_key key, const room_frame& frame) {
+  auto i = rooms_.find(key.room);
+  if (i == rooms_.end() || i->second.machine.key().attempt.value == 0 ||
+      key.attempt <= i->second.machine.key().attempt)
+    return;
+  auto& parked = i->second.parked;
+  if (!parked.empty()) {
+    auto first = std::visit([](const auto& m) { return m.key.attempt; }, parked.front().message);
+    if (key.attempt < first) return;
+    if (first < key.attempt) parked.clear();
+  }
+  if (parked.size() < 2 * limits::publish_parts) parked.push_back(frame);
+}
+
 void source_rooms::on(const room_frame& f, const announce_message& m) {
+  park(m.key, f);
   auto* r = room_for(f.from, m.key, m.source, m.sink, true);
   if (r) step(*r, [&](auto& machine, auto now, auto& out) { machine.announce(f.from, m, now, out); });
 }
 
 void source_rooms::on(const room_frame& f, const publish_message& m) {
+  park(m.key, f);
   auto* r = room_for(f.from, m.key, m.source, m.sink, true);
   if (r) step(*r, [&](auto& machine, auto now, auto& out) { machine.publish(f.from, m, now, out); });
 }
@@ -124,6 +144,7 @@ void source_rooms::on(const room_frame& f, const room_result_message& m) {
 }
 
 void source_rooms::on(const room_frame& f, const abort_message& m) {
+  park(m.key, f);
   if (auto* r = room_for(f.from, m.key, m.source, m.sink, false))
     return step(*r, [&](auto& machine, auto now, auto& out) { machine.peer_abort(f.from, m, now, out); });
   // Unknown or ended: nothing of it is in the provider. Remembered, should our engine offer it later.
@@ -147,6 +168,8 @@ void source_rooms::on(const peer_up& peer) {
 }
 
 void source_rooms::on(const peer_down& peer) {
+  for (auto& [id, r] : rooms_)
+    std::erase_if(r.parked, [&](const auto& frame) { return frame.from.peer == peer.peer; });
   step_all([&](auto& machine, auto now, auto& out) { machine.peer_lost(peer.peer, peer.reason, now, out); });
 }
 
@@ -250,8 +273,10 @@ void source_rooms::settle(room_id id) {
   desk_.timers.set(id, time_point::max());
   desk_.graves.bury(r.machine.key(), r.machine.poll(), r.machine.reason(), !r.offered, now_);
   desk_.gate.forget(r.machine.key());
+  auto parked = std::move(r.parked);
   rooms_.erase(i);
   ended_.push_back(id);
+  for (const auto& frame : parked) on(frame);
 }
 
 time_point source_rooms::deadline() const {

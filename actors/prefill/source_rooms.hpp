@@ -47,8 +47,9 @@ class source_rooms {
     sender_machine machine;
     std::optional<lease_id> lease;
     std::optional<slot_id> slot;
-    room_key key;          ///< as the lease and slot are named; follows the machine's attempt
-    bool offered = false;  ///< the engine knows of it
+    room_key key;                         ///< as the lease and slot are named; follows the machine's attempt
+    bool offered = false;                 ///< the engine knows of it
+    std::vector<room_frame> parked = {};  ///< of the next attempt, which opens when this one is over
   };
 
   void on(offer_call& call);
@@ -66,9 +67,11 @@ class source_rooms {
   void on(const room_frame& from, const room_result_message& m);
   void on(const room_frame& from, const abort_message& m);
   void on(const room_frame&, const room_done_message&) {}
+  void on(const room_frame&, const progress_message&) {}
   void on(const room_frame&, const drained_message&) {}
   /// The room that a message is about; answers for ended rooms and makes unclaimed ones.
   room* room_for(const peer_view& from, room_key key, rank_coord source, rank_coord sink, bool may_open);
+  void park(room_key key, const room_frame& frame);
   room& open(room_key key);
   template <class Event>
   void step(room& r, Event&& event);

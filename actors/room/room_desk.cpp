@@ -43,7 +43,7 @@ void room_desk::released(room_key key) {
 }
 
 void room_desk::reject(room_key key, const error& reason) {
-  verdict(key, {kv_poll::failed, reason, 0}, {});
+  verdict(key, {kv_poll::failed, reason, {}}, {});
   released(key);
   gate.forget(key);
 }

@@ -32,7 +32,7 @@ struct peer_view {
 };
 
 using room_message = std::variant<announce_message, publish_message, room_result_message, room_done_message,
-                                  abort_message, drained_message>;
+                                  progress_message, abort_message, drained_message>;
 
 enum class lease_state : std::uint8_t { reserved, exposed, quarantined, released };
 std::string_view to_string(lease_state state);
@@ -57,7 +57,7 @@ struct submit_effect {
 struct verdict_effect {
   kv_poll poll = kv_poll::bootstrapping;
   error reason;
-  std::uint64_t proven_tokens = 0;
+  proven_by_component proven_tokens{};  ///< of a sink
 };
 /// What became of the room's lease. `released` comes exactly once and is the last word of a room that an
 /// engine knows, also where no page was leased yet; the actor reports it as the room's `released`.

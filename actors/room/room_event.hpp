@@ -20,8 +20,8 @@ struct room_event {
   kv_poll poll = kv_poll::bootstrapping;
   errc code = errc::ok;
   room_key key;
-  std::uint64_t proven_tokens = 0;  ///< failed, sink: tokens proven to have arrived
-  std::array<char, 208> reason{};   ///< failed: NUL-terminated text, the same on both sides
+  proven_by_component proven_tokens{};  ///< sink, terminal: tokens that arrived, without its own prefix
+  std::array<char, 208> reason{};       ///< failed: NUL-terminated text, the same on both sides
 };
 
 /// An event and, for a sink's success, the slot that `commit` reads.

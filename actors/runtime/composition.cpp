@@ -133,6 +133,8 @@ sender_context make_sender_context(const engine_config& config,
   c.result_timeout = from_ms(config.timeouts.room_result_ms);
   c.transfer_timeout = from_ms(config.timeouts.transfer_ms);
   c.quarantine_timeout = from_ms(config.timeouts.quarantine_ms);
+  c.announce_interval = from_ms(config.timeouts.room_announce_ms);
+  c.renewed_max = c.bootstrap_timeout + c.send_timeout;
   return c;
 }
 
@@ -147,6 +149,7 @@ receiver_context make_receiver_context(const engine_config& config,
   c.waiting_timeout = from_ms(config.timeouts.room_waiting_ms);
   c.transfer_timeout = from_ms(config.timeouts.room_transferring_ms);
   c.quarantine_timeout = from_ms(config.timeouts.quarantine_ms);
+  c.announce_interval = from_ms(config.timeouts.room_announce_ms);
   c.log = break_in(config.testing, "receiver", log, log_transitions(log, "sink"));
   return c;
 }

@@ -39,6 +39,8 @@ expected<room_message> decode_room_message(message_type type, std::span<const st
       return decode_as<room_result_message>(payload);
     case message_type::room_done:
       return decode_as<room_done_message>(payload);
+    case message_type::progress:
+      return decode_as<progress_message>(payload);
     case message_type::abort:
       return decode_as<abort_message>(payload);
     case message_type::drained:
@@ -52,7 +54,8 @@ expected<room_message> decode_room_message(message_type type, std::span<const st
 bool goes_to_source(const room_message& message) {
   if (const auto* m = std::get_if<abort_message>(&message)) return !m->from_source;
   if (const auto* m = std::get_if<drained_message>(&message)) return !m->from_source;
-  return !std::holds_alternative<room_done_message>(message);
+  return !std::holds_alternative<room_done_message>(message) &&
+         !std::holds_alternative<progress_message>(message);
 }
 
 bool addressed_to(const room_message& message, const rank_coord& rank) {

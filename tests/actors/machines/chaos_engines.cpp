@@ -155,7 +155,13 @@ void chaos_world::apply_sink(room_effects& effects) {
       verdict(sink_end_, *e, "sink");
       if (e->poll == kv_poll::waiting_for_input && !chance(weather_.absent))
         after(delay(0, 300), [this] { publish(); });
-      if (e->poll == kv_poll::success) check_memory();
+      if (e->poll == kv_poll::success) check_memory(tokens, "success");
+      if (e->poll == kv_poll::failed && e->proven_tokens[0] > 0) {
+        count("tokens proven in a failed room");
+        check_memory(prefix_ + e->proven_tokens[0], "proven tokens");
+      }
+      if (e->poll == kv_poll::success && (!sink_slot_ || !sink_rows_.count(*sink_slot_)))
+        violate("success without a row");
     }
     if (auto* e = std::get_if<lease_effect>(&effect))
       lease(sink_leases_, sink_lease_, sink_end_, e->state, "sink");
@@ -199,18 +205,16 @@ void chaos_world::lease(lease_table& table, std::optional<lease_id>& id, side_en
   if (to == lease_state::released) id.reset();
 }
 
-// Success: every byte that the sink is owed is there.
-void chaos_world::check_memory() {
+void chaos_world::check_memory(std::uint64_t last_token, const char* claim) {
   std::uint64_t wrong = 0;
   for (std::size_t region = 0; region < 4; ++region)
-    for (auto token = prefix_; token < tokens; ++token)
+    for (auto token = prefix_; token < last_token; ++token)
       for (std::uint64_t byte = 0; byte < token_bytes; ++byte) {
         auto inside = token / 4 * page_bytes + token % 4 * token_bytes + byte;
         wrong += sink_memory_[region][sink_first * page_bytes + inside] !=
                  source_memory_[region][source_first * page_bytes + inside];
       }
-  if (wrong != 0) violate(fmt::format("success with {} wrong bytes", wrong));
-  if (!sink_slot_ || !sink_rows_.count(*sink_slot_)) violate("success without a row");
+  if (wrong != 0) violate(fmt::format("{} with {} wrong bytes", claim, wrong));
 }
 
 void chaos_world::check_end() {

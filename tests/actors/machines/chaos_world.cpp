@@ -17,6 +17,7 @@ chaos_world::chaos_world(std::uint64_t seed, weather w, tally& counts)
     sink_memory_.emplace_back(32 * page_bytes, 0xee);
     for (auto& byte : source_memory_.back()) byte = static_cast<std::uint8_t>(random_() % 200);
   }
+  rig_.sink.announce_interval = 100ms;
   prefix_ = random_() % 4 == 0 ? tokens : random_() % 3 * 4;
   for (std::uint64_t first = 0; first < tokens;) {
     auto last = std::min<std::uint64_t>(tokens, first + 4 * (1 + random_() % 4));
@@ -164,6 +165,8 @@ void chaos_world::answer_for_tombstone(const room_message& message) {
 void chaos_world::deliver_to_sink(const room_message& message) {
   if (sink_closed_) return;
   auto from = rig_.prefill();
+  if (const auto* m = std::get_if<progress_message>(&message))
+    step_sink("progress", [&](auto& s, auto& out) { s.progress(from, *m, now_, out); });
   if (const auto* m = std::get_if<abort_message>(&message))
     step_sink("peer_abort", [&](auto& s, auto& out) { s.peer_abort(from, *m, now_, out); });
   if (const auto* m = std::get_if<drained_message>(&message))

@@ -98,7 +98,8 @@ class chaos_world {
   void start(transport::transfer t);
   void finish(transfer_id id, error result, bool drained);
   void land(const write& w);
-  void check_memory();
+  /// The bytes of tokens [prefix_, last_token) are there.
+  void check_memory(std::uint64_t last_token, const char* claim);
 
   void arm_source();
   void arm_sink();

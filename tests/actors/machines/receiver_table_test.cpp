@@ -74,6 +74,13 @@ const std::vector<event> events{
           }),
     quiet("done of another peer",
           [](bench& b) { b.m.done(b.r.decode(), b.r.done(), rig::row(), at(3s), b.out); }),
+    quiet("progress", [](bench& b) { b.m.progress(b.r.prefill(), rig::progress(8), at(3s), b.out); }),
+    quiet("progress of an older attempt",
+          [](bench& b) {
+            b.m.progress(b.r.prefill(), rig::progress(8, {{7}, {0}}), at(3s), b.out);
+          }),
+    quiet("progress beyond the room",
+          [](bench& b) { b.m.progress(b.r.prefill(), rig::progress(tokens + 1), at(3s), b.out); }),
     quiet("peer abort", [](bench& b) { b.m.peer_abort(b.r.prefill(), rig::abort(true), at(3s), b.out); }),
     quiet("peer abort of an older attempt",
           [](bench& b) {
@@ -165,6 +172,8 @@ TEST_CASE("receiver: every state x every event") {
         {"succeeded", "room_result(success)>2"},
         {"quarantined", "released; free 5; room_result(injected)>2"},
         {"failed", "room_result(injected)>2"}}},
+      {"progress beyond the room",
+       {{"published", "-> failed: failed(wire_malformed); abort(wire_malformed)>2; quarantined"}}},
       {"peer abort",
        {{"unwanted", "-> failed: failed(aborted); released; room_result(aborted)>2"},
         {"announced", "-> failed: failed(aborted); released; room_result(aborted)>2"},

@@ -38,7 +38,7 @@ TEST_CASE("receiver: a room goes through every state") {
   CHECK(b.take() == "exposed; publish>2; transferring");
   CHECK(b.m.slot() == sink_slot);
   b.done(b.r.done());
-  CHECK(all<verdict_effect>(b.out).at(0).proven_tokens == tokens);
+  CHECK(all<verdict_effect>(b.out).at(0).proven_tokens == proven_by_component{tokens});
   CHECK(b.take() == "success; released; room_result(success)>2");
   CHECK(b.m.finished());
 }
@@ -200,6 +200,33 @@ TEST_CASE("receiver: the first reason is kept, with its origin") {
   b.m.peer_lost(prefill_peer, {errc::peer_gone, "later", {}}, at(3s), b.out);
   CHECK(b.m.reason() == rig::abort(true).reason);
   CHECK(all<verdict_effect>(b.out).size() == 1);
+}
+
+TEST_CASE("receiver: a room that fails says which tokens had arrived") {
+  bench b;
+  b.announce(), b.found(), b.publish();
+  b.m.progress(b.r.prefill(), rig::progress(8), at(2s), b.out);
+  b.m.progress(b.r.prefill(), rig::progress(16), at(2s), b.out);
+  b.m.progress(b.r.prefill(), rig::progress(12), at(2s), b.out);  // an older word changes nothing
+  b.take();
+  b.m.peer_lost(prefill_peer, {errc::peer_gone, "gone", {}}, at(3s), b.out);
+  CHECK(all<verdict_effect>(b.out).at(0).proven_tokens == proven_by_component{16});
+}
+
+TEST_CASE("receiver: a room that waits for its engine announces itself again, until its own bound") {
+  bench b;
+  b.r.sink.announce_interval = 25s;
+  b.announce(), b.found();
+  b.take();
+  auto start = b.m.deadline() - 25s;
+  for (auto when : {25s, 50s}) {
+    CHECK(b.m.deadline() == start + when);
+    b.m.tick(b.m.deadline(), b.out);
+    CHECK(b.take() == "announce>2");
+  }
+  CHECK(b.m.deadline() == start + b.r.sink.waiting_timeout);
+  b.m.tick(b.m.deadline(), b.out);
+  CHECK(b.m.reason().code == errc::timed_out);
 }
 
 TEST_CASE("receiver: every wait ends by its own bound and says who it waited for") {

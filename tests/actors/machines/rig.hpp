@@ -30,9 +30,23 @@ struct rig {
   std::shared_ptr<layout_descriptor> layout =
       std::make_shared<layout_descriptor>(small_layout({{.pages = 32}}));
   std::uint64_t next_transfer = 1;
-  sender_context source{
-      layout, region_id{4}, {}, "prefill-0 dp0 pp0 cp0 tp0", &next_transfer, 120s, 120s, 60s, 60s, 10s, 30s,
-      10s,    64,           {}};
+  sender_context source{layout,
+                        region_id{4},
+                        {},
+                        "prefill-0 dp0 pp0 cp0 tp0",
+                        &next_transfer,
+                        120s,
+                        120s,
+                        60s,
+                        60s,
+                        10s,
+                        30s,
+                        10s,
+                        64,
+                        {},
+                        {},
+                        5s,
+                        180s};
   receiver_context sink{layout, {}, "decode-0 dp0 pp0 cp0 tp0", 120s, 60s, 60s, 10s, 1, {}};
 
   /// As the source sees a sink, and as the sink sees the source.
@@ -65,6 +79,9 @@ struct rig {
     return {key, {}, {}, from_source, {errc::aborted, "client left", from_source ? "prefill-0" : "decode-0"}};
   }
   static drained_message drained(room_key key = key1) { return {key, {}, {}, true}; }
+  static progress_message progress(std::uint64_t last_token, room_key key = key1) {
+    return {key, {}, {}, {{component_id{0}, last_token}}};
+  }
   /// What a source says that wrote everything by `plan_totals`.
   room_done_message done(room_key key = key1, std::uint32_t first_page = 10) const {
     auto sum = layout::plan_totals(*layout, *layout, pages(first_page), tokens);

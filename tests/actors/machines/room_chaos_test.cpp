@@ -89,6 +89,7 @@ TEST_CASE("rooms end alike on both sides in all weathers") {
   CHECK(ends["both failed, same reason"] > 500);
   CHECK(counts["fence by the sink"] > 10);
   CHECK(counts["fence by the source"] > 10);
+  CHECK(counts["tokens proven in a failed room"] > 100);
 }
 
 }  // namespace handoff::testing

@@ -83,7 +83,7 @@ TEST_CASE("sender: the row waits until every earlier chunk was delivered, and te
   CHECK(b.take() == "");
   b.done(1);
   auto submitted = all<submit_effect>(b.out);
-  CHECK(b.take() == "row 3; write 0>1+done");
+  CHECK(b.take() == "progress>1; row 3; write 0>1+done");
   REQUIRE(submitted.size() == 1);
   CHECK(notice(submitted[0]) == b.r.done());
   b.done(4), b.result();
@@ -103,7 +103,7 @@ TEST_CASE("sender: chunks that come before their destinations wait for them") {
   CHECK(b.take() == "waiting_for_input; transferring; exposed; write 4>1; write 4>1");
   b.done(1);
   b.done(2);
-  CHECK(b.take() == "row 3; write 0>1+done");
+  CHECK(b.take() == "progress>1; progress>1; row 3; write 0>1+done");
 }
 
 TEST_CASE("sender: what the sink holds is not sent; the row goes out though nothing else does") {
@@ -237,12 +237,12 @@ TEST_CASE("sender: several sink ranks each get everything, and all must confirm"
   CHECK(b.send({8, tokens}, true) == error{});
   CHECK(b.take() == "write 4>1; write 4>2");
   b.done(1), b.done(3);
-  CHECK(b.take() == "row 3; write 0>1+done");
+  CHECK(b.take() == "progress>1; progress>1; row 3; write 0>1+done");
   b.done(5), b.result(0);
   CHECK(b.take() == "");
   CHECK(b.m.state() == sender_state::sending);
   b.done(2, {}, true, {2}), b.done(4, {}, true, {2});
-  CHECK(b.take() == "write 0>2+done");
+  CHECK(b.take() == "progress>2; progress>2; write 0>2+done");
   b.done(6, {}, true, {2});
   CHECK(b.m.state() == sender_state::confirming);
   b.result(1);
@@ -385,12 +385,53 @@ TEST_CASE("sender: every wait ends by its own bound and says who it waited for")
   expire(confirming, 10s, at(3s), "engine decode-0 dp0 pp0 cp0 tp0 did not confirm");
 }
 
-TEST_CASE("sender: an offer's lease bounds the wait for a sink, and an announce renews it") {
+TEST_CASE("sender: an offer's lease bounds the wait for a sink, and every announce renews it, bounded") {
   bench b;
-  b.m.offer(rig::pages(), tokens, source_slot, 5s, "", at(1s), b.out);
-  CHECK(b.m.deadline() == at(6s));
-  b.m.announce(b.r.decode(), rig::announce(), at(4s), b.out);
-  CHECK(b.m.deadline() == at(4s) + b.r.source.bootstrap_timeout);
+  b.m.offer(rig::pages(), tokens, source_slot, 30s, "", at(1s), b.out);
+  CHECK(b.m.deadline() == at(31s));
+  auto announce = [&](duration when) { b.m.announce(b.r.decode(), rig::announce(), at(when), b.out); };
+  for (auto when = 20s; when <= 150s; when += 10s) {
+    announce(when);
+    CHECK(b.m.deadline() == at(when + 30s));
+  }
+  announce(190s);  // the first came at 20 s, and renewals end 180 s later
+  CHECK(b.m.deadline() == at(200s));
+  b.m.announce(b.r.decode(8), rig::announce(), at(199s), b.out);  // a stranger renews nothing
+  CHECK(b.m.deadline() == at(200s));
+  b.m.tick(at(200s), b.out);
+  CHECK(b.m.reason().code == errc::timed_out);
+}
+
+TEST_CASE("sender: a short lease lasts until two announces in a row were lost") {
+  bench b;
+  b.m.offer(rig::pages(), tokens, source_slot, 1s, "", at(1s), b.out);
+  CHECK(b.m.deadline() == at(2s));
+  b.m.announce(b.r.decode(), rig::announce(), at(1500ms), b.out);
+  CHECK(b.m.deadline() == at(1500ms) + 3 * b.r.source.announce_interval);
+}
+
+TEST_CASE("sender: after each chunk the sink hears what has arrived in every layer, from its prefix on") {
+  bench b;
+  b.offer(), b.announce();
+  auto pages = rig::publish();
+  pages.pages[0].prefix_tokens = 4;
+  b.m.publish(b.r.decode(), pages, at(1s), b.out);
+  b.take();
+  auto chunk = [&](layout::range what) { REQUIRE(b.m.send(what, false, {}, at(2s), b.out) == error{}); };
+  chunk({0, 8, 0, 1});
+  chunk({12, 16});
+  chunk({0, 8, 1, 2});
+  chunk({8, 12});
+  b.take();
+  b.done(1);
+  CHECK(b.take() == "");  // one layer of two
+  b.done(2);
+  CHECK(b.take() == "");  // a gap before it
+  b.done(3);
+  CHECK(frames<progress_message>(b.out).at(0) == rig::progress(8));
+  b.take();
+  b.done(4);
+  CHECK(frames<progress_message>(b.out).at(0) == rig::progress(16));
 }
 
 TEST_CASE("sender: transitions are logged and time is kept per state") {

@@ -3,7 +3,7 @@
 // by the sink's word. A notice "not failed" is `room_done` on its way to that endpoint, "failed" an abort.
 // Owners are the embedder's handles, which the adapter keeps; clock and memory of ended rooms are the rooms'
 // own.
-#include "tests/actors/machines/golden/bare_source.hpp"
+#include "tests/actors/machines/bare_source.hpp"
 #include "tests/actors/machines/golden/sequences.hpp"
 
 #include <doctest/doctest.h>

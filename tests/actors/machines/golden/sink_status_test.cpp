@@ -5,7 +5,7 @@
 // start. `no_more_chunks` speaks of staging and is not compared.
 #include "actors/poll_gate/poll_gate.hpp"
 #include "actors/room/tombstones.hpp"
-#include "tests/actors/machines/golden/bare_source.hpp"
+#include "tests/actors/machines/bare_source.hpp"
 #include "tests/actors/machines/golden/sequences.hpp"
 
 #include <set>

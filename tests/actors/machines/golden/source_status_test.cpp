@@ -3,7 +3,7 @@
 // sinks' word, 0 the engine's abort. `clear` is the engine forgetting its room; the next life of it is the
 // next attempt. The sink ranks of a life are those that the sequence names before its end, because our first
 // announce already says how many there are; dummies have nothing to receive and do not announce.
-#include "tests/actors/machines/golden/bare_source.hpp"
+#include "tests/actors/machines/bare_source.hpp"
 #include "tests/actors/machines/golden/sequences.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include "tests/actors/machines/golden/bare_source.hpp"
+#include "tests/actors/machines/bare_source.hpp"
 
 namespace handoff::testing {
 
@@ -45,7 +45,7 @@ void bare_source::offer(room_id room) {
   auto place = pages_.emplace(room, static_cast<std::uint32_t>(pages_.size())).first->second;
   offer_call call{room, rig::pages(place * 6), tokens, {}, "request-1"};
   rooms_->handle(call, now_);
-  deliver();
+  settle();
 }
 
 void bare_source::send(room_id room, std::uint64_t first_token, std::uint64_t last_token) {
@@ -53,13 +53,13 @@ void bare_source::send(room_id room, std::uint64_t first_token, std::uint64_t la
   const send_call call{
       room, {first_token, last_token}, last, last ? std::optional(rig::row()) : std::nullopt};
   rooms_->handle(call, now_);
-  deliver();
+  settle();
 }
 
 void bare_source::abort(room_id room, const std::string& reason) {
   const abort_call call{room, {errc::aborted, reason, {}}};
   rooms_->handle(call, now_);
-  deliver();
+  settle();
 }
 
 void bare_source::advance(duration d) {
@@ -67,7 +67,7 @@ void bare_source::advance(duration d) {
   while (rooms_->deadline() <= end) {
     now_ = std::max(now_, rooms_->deadline());
     rooms_->tick(now_);
-    deliver();
+    settle();
   }
   now_ = end;
   rooms_->tick(now_);
@@ -104,7 +104,7 @@ peer_view bare_source::view(const std::string& who) {
 void bare_source::frame(const std::string& who, room_message message) {
   const room_frame f{view(who), std::move(message)};
   rooms_->handle(f, now_);
-  deliver();
+  settle();
 }
 
 void bare_source::announce(room_key key, const std::string& who, std::size_t ranks) {
@@ -123,12 +123,18 @@ void bare_source::peer_abort(room_key key, const std::string& who) {
 // -- the fabric --------------------------------------------------------------------------------------------
 
 void bare_source::submit(submit_call call) {
+  said_ += (said_.empty() ? "" : "; ") + text(submit_effect{call.what});
   if (call.what.notify) heard_.push_back({names_[call.what.peer], kv_poll::success, {}});
   submitted_.push_back(std::move(call));
 }
 void bare_source::send(frame_call call) {
+  said_ += (said_.empty() ? "" : "; ") + text(send_effect{call.peer, call.message});
   if (const auto* m = std::get_if<abort_message>(&call.message))
     heard_.push_back({names_[call.peer], kv_poll::failed, m->reason.detail});
+}
+
+void bare_source::settle() {
+  if (!held_) deliver();
 }
 
 void bare_source::deliver() {

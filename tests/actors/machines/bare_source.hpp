@@ -35,6 +35,9 @@ class bare_source final : public fabric_port {
   void confirm(room_key key, const std::string& who, bool success);
   void peer_abort(room_key key, const std::string& who);
   void advance(duration d);
+  /// From now on writes end when `deliver` is called.
+  void hold() { held_ = true; }
+  void deliver();
 
   /// The last verdict since `forget`, as the engine took it.
   std::optional<kv_poll> verdict(room_id room) const;
@@ -43,9 +46,12 @@ class bare_source final : public fabric_port {
   void forget(room_id room);
   const tombstone* grave(room_id room) const { return rooms_->desk().graves.find(room); }
   std::vector<heard> take_heard() { return std::exchange(heard_, {}); }
+  /// All frames and writes as one line, for example "abort(aborted)>1; write 4>1+done".
+  std::string take_said() { return std::exchange(said_, {}); }
   std::uint64_t duplicates() const { return duplicates_; }
   /// Pages and slots in use.
   bool baseline() const;
+  std::uint64_t open_rooms() const { return rooms_->status().counts.at(0).second; }
 
  private:
   struct kept;
@@ -55,7 +61,7 @@ class bare_source final : public fabric_port {
   void connect(connect_call) override {}
   void fence(fence_call) override {}
   void frame(const std::string& who, room_message message);
-  void deliver();
+  void settle();
   peer_view view(const std::string& who);
 
   rig rig_;
@@ -67,6 +73,8 @@ class bare_source final : public fabric_port {
   std::map<room_id, std::uint32_t> pages_;
   std::vector<submit_call> submitted_;
   std::vector<heard> heard_;
+  std::string said_;
+  bool held_ = false;
   std::uint64_t duplicates_ = 0;
   time_point now_ = at(0s);
 };

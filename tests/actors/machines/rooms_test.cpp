@@ -1,0 +1,141 @@
+// The rooms of one rank around their machines: attempts that follow each other, and what is remembered.
+#include "actors/decode/sink_rooms.hpp"
+#include "tests/actors/machines/bare_source.hpp"
+
+#include <doctest/doctest.h>
+
+namespace handoff::testing {
+namespace {
+
+constexpr room_id room{7};
+
+/// The sink rooms of one rank; keeps what the engine hears.
+struct bare_sink final : fabric_port {
+  struct events final : event_port {
+    void push(room_side, const queued_event& e) override {
+      if (!said.empty()) said += "; ";
+      said += e.event.what == room_event::kind::released ? std::string("released")
+                                                         : std::string(to_string(e.event.poll));
+      if (e.event.code != errc::ok) said += fmt::format("({})", to_string(e.event.code));
+      said += fmt::format(" {}", e.event.key.attempt.value);
+    }
+    void flush(room_side) override {}
+    bool backlogged(room_side) const override { return false; }
+    std::string said;
+  };
+  void submit(submit_call) override {}
+  void send(frame_call call) override { frames.push_back(std::move(call.message)); }
+  void connect(connect_call) override {}
+  void fence(fence_call) override {}
+
+  bare_sink() : rows(16 * row_schema::row_bytes), kept(std::make_shared<events>()) {
+    rooms = std::make_unique<sink_rooms>(
+        sink_rooms_settings{r.sink, {r.layout, kept, rows, 16, 8, 8, 60s, {}}, {}}, *this);
+  }
+  template <class Call>
+  std::string tell(Call call, duration when = 1s) {
+    kept->said.clear();
+    rooms->handle(call, at(when));
+    return kept->said;
+  }
+
+  rig r;
+  std::vector<std::byte> rows;
+  std::shared_ptr<events> kept;
+  std::unique_ptr<sink_rooms> rooms;
+  std::vector<room_message> frames;
+};
+
+}  // namespace
+
+TEST_CASE("source rooms: a newer attempt waits for the last write of the older one, and then opens") {
+  bare_source s;
+  constexpr room_key first{room, {1}}, second{room, {2}};
+  s.offer(room);
+  s.announce(first, "sink", 1);
+  s.publish(first, "sink");
+  s.hold();
+  s.send(room, 0, 8);
+  CHECK(s.take_said() == "write 4>1");
+  s.announce(second, "sink", 1);
+  s.publish(second, "sink");
+  CHECK(s.take_said() == "abort(room_superseded)>1");  // no `drained` while a write is under way
+  CHECK(s.verdict(room) == kv_poll::failed);
+  s.announce(first, "sink", 1);  // an older attempt's word finds the end
+  CHECK(s.take_said() == "abort(room_superseded)>1");
+  s.deliver();
+  CHECK(s.take_said() == "drained>1");
+  CHECK(s.baseline());
+
+  s.offer(room);
+  CHECK(s.verdict(room) == kv_poll::waiting_for_input);
+  s.send(room, 0, tokens);
+  CHECK(s.take_said() == "write 4>1+done");
+  s.deliver();
+  s.confirm(first, "sink", false);  // late, of the older attempt
+  CHECK(s.verdict(room) == kv_poll::transferring);
+  s.confirm(second, "sink", true);
+  CHECK(s.verdict(room) == kv_poll::success);
+  CHECK(s.baseline());
+}
+
+TEST_CASE("source rooms: an abort of the attempt that waits is remembered with it") {
+  bare_source s;
+  s.offer(room);
+  s.announce({room, {1}}, "sink", 1);
+  s.publish({room, {1}}, "sink");
+  s.hold();
+  s.send(room, 0, 8);
+  s.announce({room, {2}}, "sink", 1);
+  s.peer_abort({room, {2}}, "sink");
+  s.deliver();
+  CHECK(s.take_said() == "write 4>1; abort(room_superseded)>1; drained>1; drained>1");
+  s.forget(room);
+  s.offer(room);
+  CHECK(s.verdict(room) == kv_poll::failed);
+  CHECK(s.reason(room) == "client left");
+  CHECK(s.baseline());
+}
+
+TEST_CASE("source rooms: an abort of the engine ahead of its room ends offer and sink, for a while") {
+  bare_source s(120s, 60s);
+  s.abort(room, "client left");
+  s.announce({room, {1}}, "sink", 1);
+  CHECK(s.take_said() == "abort(aborted)>1");
+  s.advance(59s);
+  s.offer(room);
+  CHECK(s.verdict(room) == kv_poll::failed);
+  CHECK(s.reason(room) == "client left");
+  s.advance(60s);
+  s.forget(room);
+  s.offer(room);
+  CHECK(s.verdict(room) == std::nullopt);
+  s.abort(room, "");
+  CHECK(s.baseline());
+}
+
+TEST_CASE("source rooms: a flood of announces for rooms that nobody offers is bounded") {
+  bare_source s;
+  for (std::uint64_t i = 0; i < 1000; ++i) s.announce({{1000 + i}, {1}}, "flood", 1);
+  CHECK(s.open_rooms() == 64);
+  s.take_heard();
+  s.advance(121s);  // the unclaimed ones end by their own bound
+  CHECK(s.open_rooms() == 0);
+  s.offer(room);
+  s.announce({room, {1}}, "sink", 1);
+  s.publish({room, {1}}, "sink");
+  s.send(room, 0, tokens);
+  s.confirm({room, {1}}, "sink", true);
+  CHECK(s.verdict(room) == kv_poll::success);
+}
+
+TEST_CASE("sink rooms: an abort of the engine ahead of its announce ends it") {
+  bare_sink s;
+  CHECK(s.tell(abort_call{room, {errc::aborted, "client left", {}}}) == "");
+  CHECK(s.tell(announce_call{room, "prefill-0", ""}) == "failed(aborted) 1; released 1");
+  CHECK(s.tell(announce_call{room, "prefill-0", ""}) == "");
+  CHECK(s.tell(abort_call{room, {errc::aborted, "again", {}}}) == "failed(aborted) 2; released 2");
+  CHECK(s.rooms->desk().gate.rooms() == 0);
+}
+
+}  // namespace handoff::testing
