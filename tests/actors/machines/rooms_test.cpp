@@ -1,6 +1,11 @@
 // The rooms of one rank around their machines: attempts that follow each other, and what is remembered.
 #include "actors/decode/sink_rooms.hpp"
+#include "actors/transfer_engine/room_frames.hpp"
 #include "tests/actors/machines/bare_source.hpp"
+
+#include <map>
+#include <random>
+#include <set>
 
 #include <doctest/doctest.h>
 
@@ -136,6 +141,77 @@ TEST_CASE("sink rooms: an abort of the engine ahead of its announce ends it") {
   CHECK(s.tell(announce_call{room, "prefill-0", ""}) == "");
   CHECK(s.tell(abort_call{room, {errc::aborted, "again", {}}}) == "failed(aborted) 2; released 2");
   CHECK(s.rooms->desk().gate.rooms() == 0);
+}
+
+TEST_CASE("source rooms: a room that is open is not taken by a second offer, however often") {
+  bare_source s;
+  constexpr room_key key{room, {1}};
+  s.offer(room);
+  s.announce(key, "sink", 1);
+  s.publish(key, "sink");
+  for (int i = 0; i < 1000; ++i) {
+    s.offer(room);
+    s.abort({8}, "of another room");
+  }
+  CHECK(s.duplicates() == 1000);
+  CHECK(s.verdict(room) == kv_poll::waiting_for_input);
+  CHECK(s.open_rooms() == 1);
+  s.send(room, 0, tokens);
+  s.confirm(key, "sink", true);
+  CHECK(s.verdict(room) == kv_poll::success);
+  CHECK(s.baseline());
+}
+
+TEST_CASE("sink rooms: an abort after success gives the row's slot back") {
+  bare_sink s;
+  constexpr room_key key{room, {1}};
+  s.tell(announce_call{room, "prefill-0", ""});
+  s.tell(peer_up{s.r.prefill(), "prefill-0"});
+  CHECK(s.tell(publish_call{room, rig::pages(10), tokens}) == "transferring 1");
+  auto done = s.r.done(key);
+  done.slot = std::get<publish_message>(s.frames.back()).slot;
+  auto at_slot = done.slot.value * row_schema::row_bytes;
+  write_row(std::span(s.rows).subspan(at_slot, row_schema::row_bytes), rig::row(), key);
+  CHECK(s.tell(room_frame{s.r.prefill(), done}) == "success 1; released 1");
+  CHECK(s.rooms->desk().slots.used() == 1);  // the row is the engine's until it took it
+  CHECK(s.tell(abort_call{room, {errc::aborted, "client left", {}}}) == "");
+  CHECK(s.rooms->desk().slots.used() == 0);
+  CHECK(s.rooms->desk().leases.counts() == lease_counts{});
+}
+
+TEST_CASE("room timers: the earliest deadline comes first, through any order of renewals") {
+  room_timers timers;
+  std::map<room_id, time_point> model;
+  constexpr std::uint64_t seed = 9;
+  MESSAGE("seed ", seed);
+  std::mt19937_64 random(seed);
+  for (int step = 0; step < 1000; ++step) {
+    room_id r{random() % 20};
+    auto when = random() % 5 == 0 ? time_point::max() : at(std::chrono::seconds(random() % 100));
+    timers.set(r, when);
+    model.erase(r);
+    if (when != time_point::max()) model[r] = when;
+
+    auto now = at(std::chrono::seconds(random() % 100));
+    auto earliest = time_point::max();
+    std::set<room_id> due;
+    for (const auto& [id, deadline] : model) {
+      earliest = std::min(earliest, deadline);
+      if (deadline <= now) due.insert(id);
+    }
+    CHECK(timers.next() == earliest);
+    auto listed = timers.due(now);
+    CHECK(std::set<room_id>(listed.begin(), listed.end()) == due);
+    CHECK(listed.size() == due.size());
+  }
+}
+
+TEST_CASE("a frame of a type that is not known is refused as unsupported") {
+  for (unsigned type : {0x7fu, 0u, 100u, 0xffffu}) {
+    auto message = decode_room_message(static_cast<message_type>(type), {});
+    REQUIRE_FALSE(message);
+    CHECK(message.error().code == errc::wire_unsupported);
+  }
 }
 
 }  // namespace handoff::testing
