@@ -86,6 +86,10 @@ const std::vector<event> events{
           [](bench& b) {
             b.m.peer_abort(b.r.prefill(), rig::abort(true, {{7}, {0}}), at(3s), b.out);
           }),
+    quiet("peer abort of another peer",
+          [](bench& b) { b.m.peer_abort(b.r.decode(), rig::abort(true), at(3s), b.out); }),
+    quiet("drained of another peer",
+          [](bench& b) { b.m.drained(b.r.decode(), rig::drained(), at(3s), b.out); }),
     quiet("drained", [](bench& b) { b.m.drained(b.r.prefill(), rig::drained(), at(3s), b.out); }),
     quiet("drained of a newer attempt",
           [](bench& b) { b.m.drained(b.r.prefill(), rig::drained(key2), at(3s), b.out); }),

@@ -105,6 +105,8 @@ const std::vector<event> events{
     quiet("result failed", [](bench& b) { b.m.result(b.r.decode(), rig::negative(), at(3s), b.out); }),
     quiet("result of a newer attempt",
           [](bench& b) { b.m.result(b.r.decode(), rig::positive(key2), at(3s), b.out); }),
+    quiet("result of a stranger",
+          [](bench& b) { b.m.result(b.r.decode(8), rig::negative(), at(3s), b.out); }),
     quiet("peer abort", [](bench& b) { b.m.peer_abort(b.r.decode(), rig::abort(false), at(3s), b.out); }),
     quiet("peer abort of a stranger",
           [](bench& b) { b.m.peer_abort(b.r.decode(8), rig::abort(false), at(3s), b.out); }),
