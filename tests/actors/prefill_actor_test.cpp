@@ -41,7 +41,7 @@ struct actor_fixture {
     engine = system.spawn([this](transfer_engine_interface::pointer) { return record(); });
     room_desk_settings desk{
         layout, events, rows, options.config.memory.slots, 4, 16, std::chrono::minutes(10), {}};
-    prefill = spawn_prefill(system, {make_sender_context(options.config, layout, {}, {}), desk}, engine);
+    prefill = spawn_prefill(system, {make_sender_context(options.config, layout, {}, {}), desk, {}}, engine);
     peer.peer = {1};
     peer.session = {1};
     peer.identity = {"decode-0", {7}, {}, engine_role::decode};

@@ -60,8 +60,8 @@ TEST_CASE("a late vote of a rank does not take it back") {
 TEST_CASE("rooms and ranks have limits, and forgotten rooms make room") {
   poll_gate gate(1, 1);
   pass(gate, a, 0, waiting_for_input);
-  CHECK(gate.vote({b, 0, waiting_for_input, {}, 0}).error().code == errc::limit_exceeded);
-  CHECK(gate.vote({a, 1, waiting_for_input, {}, 0}).error().code == errc::invalid_argument);
+  CHECK(gate.vote({b, 0, waiting_for_input, {}, {}}).error().code == errc::limit_exceeded);
+  CHECK(gate.vote({a, 1, waiting_for_input, {}, {}}).error().code == errc::invalid_argument);
   gate.forget(a);
   CHECK(gate.rooms() == 0);
   CHECK(pass(gate, b, 0, waiting_for_input));
