@@ -72,6 +72,10 @@ error check_limits(const hello_message& x) {
   return malformed(fmt::format("protocol_min: {} is above protocol_max, {}", x.protocol_min, x.protocol_max));
 }
 
+error check_limits(const drain_request_message& x) {
+  return at_most("deadline_ms", x.deadline_ms, limits::drain_deadline_ms, "ms");
+}
+
 error check_limits(const endpoint_record& x) {
   return at_most("regions", x.regions.size(), limits::layout_buffers, "regions");
 }

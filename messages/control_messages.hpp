@@ -1,10 +1,12 @@
 // What travels on control connections (TCP). Each begins with `hello` from the side that connected, answered
-// by `hello_ok` or `refusal`; then one of three conversations:
+// by `hello_ok` or `refusal`; then one of these conversations:
 //
-//   rank -> bootstrap     register_rank (renewed before its lease ends) -> register_ok
+//   rank -> bootstrap     register_rank (renewed before its lease ends) -> register_ok; unregister_rank when
+//                         it ends in order
 //                         topology_query -> topology_snapshot, sent again whenever the version changes
 //   engine -> engine      connect_request -> connect_reply or refusal; a rebuild repeats it with session + 1;
 //                         the connection stays open, its end is the first sign of a dead peer
+//   operator -> rank      drain_request -> drain_reply, when no room is left or the deadline has passed
 #pragma once
 
 #include "messages/compatibility.hpp"
@@ -106,6 +108,7 @@ struct register_rank_message {
   rank_topology topology;
   std::string control_address;  ///< host:port that peers connect to
   std::uint32_t lease_ms = 0;   ///< renewed by the owner before it ends
+  bool draining = false;        ///< takes no new rooms
   friend bool operator==(const register_rank_message&, const register_rank_message&) = default;
 };
 
@@ -114,6 +117,13 @@ struct register_ok_message {
   incarnation_id bootstrap;  ///< versions order within one incarnation
   std::uint64_t version = 0;
   friend bool operator==(const register_ok_message&, const register_ok_message&) = default;
+};
+
+/// Forgets this life of the rank; not answered.
+struct unregister_rank_message {
+  static constexpr auto type = message_type::unregister_rank;
+  engine_identity self;
+  friend bool operator==(const unregister_rank_message&, const unregister_rank_message&) = default;
 };
 
 struct topology_query_message {
@@ -126,6 +136,7 @@ struct topology_entry {
   engine_identity identity;
   rank_topology topology;
   std::string control_address;
+  bool draining = false;
   friend bool operator==(const topology_entry&, const topology_entry&) = default;
 };
 
@@ -137,9 +148,24 @@ struct topology_snapshot_message {
   friend bool operator==(const topology_snapshot_message&, const topology_snapshot_message&) = default;
 };
 
+/// Takes no new rooms from now on, whatever the deadline.
+struct drain_request_message {
+  static constexpr auto type = message_type::drain_request;
+  std::uint32_t deadline_ms = 0;  ///< for the rooms that are open
+  friend bool operator==(const drain_request_message&, const drain_request_message&) = default;
+};
+
+struct drain_reply_message {
+  static constexpr auto type = message_type::drain_reply;
+  std::uint64_t rooms_left = 0;  ///< 0: drained
+  error reason;                  ///< why rooms are left
+  friend bool operator==(const drain_reply_message&, const drain_reply_message&) = default;
+};
+
 /// What the codec refuses after decoding; see messages/wire_codec.hpp.
 error check_limits(const hello_message& x);
 error check_limits(const endpoint_record& x);
+error check_limits(const drain_request_message& x);
 
 template <class F>
 auto inspect(F& f, engine_identity& x) {
@@ -184,11 +210,16 @@ auto inspect(F& f, connect_reply_message& x) {
 template <class F>
 auto inspect(F& f, register_rank_message& x) {
   return fields(f, "register_rank", field("self", x.self), field("topology", x.topology),
-                field("control_address", x.control_address), field("lease_ms", x.lease_ms));
+                field("control_address", x.control_address), field("lease_ms", x.lease_ms),
+                field("draining", x.draining));
 }
 template <class F>
 auto inspect(F& f, register_ok_message& x) {
   return fields(f, "register_ok", field("bootstrap", x.bootstrap), field("version", x.version));
+}
+template <class F>
+auto inspect(F& f, unregister_rank_message& x) {
+  return fields(f, "unregister_rank", field("self", x.self));
 }
 template <class F>
 auto inspect(F& f, topology_query_message& x) {
@@ -197,11 +228,19 @@ auto inspect(F& f, topology_query_message& x) {
 template <class F>
 auto inspect(F& f, topology_entry& x) {
   return fields(f, "topology_entry", field("identity", x.identity), field("topology", x.topology),
-                field("control_address", x.control_address));
+                field("control_address", x.control_address), field("draining", x.draining));
 }
 template <class F>
 auto inspect(F& f, topology_snapshot_message& x) {
   return fields(f, "topology_snapshot", field("bootstrap", x.bootstrap), field("version", x.version),
                 field("ranks", x.ranks));
+}
+template <class F>
+auto inspect(F& f, drain_request_message& x) {
+  return fields(f, "drain_request", field("deadline_ms", x.deadline_ms));
+}
+template <class F>
+auto inspect(F& f, drain_reply_message& x) {
+  return fields(f, "drain_reply", field("rooms_left", x.rooms_left), field("reason", x.reason));
 }
 }  // namespace handoff

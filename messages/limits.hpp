@@ -27,6 +27,9 @@ inline constexpr std::size_t control_write_bytes = 8 * 1024 * 1024;
 /// Received bytes of one control connection that nobody has looked at yet before it is closed.
 inline constexpr std::size_t control_unprocessed_bytes = 8 * 1024 * 1024;
 
+/// How long a drain may be asked to wait for open rooms: a day.
+inline constexpr std::uint32_t drain_deadline_ms = 86'400'000;
+
 /// A string of any message.
 inline constexpr std::size_t string_bytes = 4 * 1024;
 /// A room's label (request id and trace id of the engine).

@@ -33,9 +33,13 @@ enum class message_type : std::uint16_t {
   register_ok = 111,
   topology_query = 112,
   topology_snapshot = 113,
+  unregister_rank = 114,
   // transfer engine <-> transfer engine
   connect_request = 120,
   connect_reply = 121,
+  // whoever operates an engine -> one of its ranks
+  drain_request = 130,
+  drain_reply = 131,
 };
 
 std::string_view to_string(message_type type);

@@ -120,10 +120,16 @@ std::string_view to_string(message_type type) {
       return "topology_query";
     case message_type::topology_snapshot:
       return "topology_snapshot";
+    case message_type::unregister_rank:
+      return "unregister_rank";
     case message_type::connect_request:
       return "connect_request";
     case message_type::connect_reply:
       return "connect_reply";
+    case message_type::drain_request:
+      return "drain_request";
+    case message_type::drain_reply:
+      return "drain_reply";
   }
   return "unknown";
 }

@@ -8,7 +8,8 @@
 #define HANDOFF_LOCAL_MESSAGES(apply)                                                                     \
   /* engine -> prefill, decode */                                                                         \
   apply(offer_call) apply(send_call) apply(announce_call) apply(publish_call) apply(commit_call)          \
-      apply(abort_call) apply(quiesce_call) /* prefill, decode -> transfer engine */                      \
+      apply(abort_call) apply(quiesce_call) apply(no_new_rooms) apply(leave_call) apply(drain_call)       \
+          apply(drain_outcome) /* prefill, decode -> transfer engine */                                   \
       apply(submit_call) apply(frame_call) apply(connect_call)                                            \
           apply(fence_call) /* transfer engine -> prefill, decode */                                      \
       apply(peer_up) apply(peer_down) apply(peer_endpoint_closed) apply(connect_failed) apply(room_frame) \

@@ -95,7 +95,10 @@ expected<header> read_header(byte_span message, std::size_t max_payload) {
   h.session.value = static_cast<std::uint32_t>(get(4));
   at += 4;  // checksum
   h.sequence = get(8);
-  if (h.protocol < limits::protocol_min || h.protocol > limits::protocol_max)
+  // The greeting itself settles the version, so it and its refusal are read whatever version they carry.
+  bool greets =
+      h.type == message_type::hello || h.type == message_type::hello_ok || h.type == message_type::refusal;
+  if (!greets && (h.protocol < limits::protocol_min || h.protocol > limits::protocol_max))
     return fail(errc::wire_version, fmt::format("header: protocol {}, this build speaks {} to {}", h.protocol,
                                                 limits::protocol_min, limits::protocol_max));
   if (h.length > max_payload)

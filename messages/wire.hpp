@@ -48,8 +48,9 @@ std::uint32_t crc32c(byte_span data, std::uint32_t seed = 0);
 /// @pre message.size() >= header_bytes
 void seal(header h, std::span<std::byte> message);
 
-/// Reads and checks magic, protocol range and `length <= max_payload`; the checksum needs the payload:
-/// `verify`. Whether the type is known is for the receiver to judge: it answers `wire_unsupported`.
+/// Reads and checks magic, protocol range (hello, hello_ok and refusal have any) and `length <= max_payload`;
+/// the checksum needs the payload: `verify`. Whether the type is known is for the receiver to judge: it
+/// answers `wire_unsupported`.
 expected<header> read_header(byte_span message, std::size_t max_payload);
 
 /// Whole-message check: the length matches exactly and the checksum is right.

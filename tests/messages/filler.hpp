@@ -27,6 +27,9 @@ inline void make_valid(publish_message& x) {
 inline void make_valid(hello_message& x) {
   if (x.protocol_min > x.protocol_max) std::swap(x.protocol_min, x.protocol_max);
 }
+inline void make_valid(drain_request_message& x) {
+  x.deadline_ms %= limits::drain_deadline_ms;
+}
 
 /// Source says what a number, an enumerator, a length and a text are.
 template <class Source>

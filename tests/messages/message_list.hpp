@@ -14,7 +14,8 @@ using message_list =
     std::tuple<announce_message, publish_message, room_result_message, room_done_message, abort_message,
                drained_message, hello_message, hello_ok_message, refusal_message, register_rank_message,
                register_ok_message, topology_query_message, topology_snapshot_message,
-               connect_request_message, connect_reply_message, progress_message>;
+               connect_request_message, connect_reply_message, progress_message, unregister_rank_message,
+               drain_request_message, drain_reply_message>;
 
 /// Frames that are a header and bytes of the transport, or nothing.
 inline constexpr message_type without_struct[] = {message_type::none, message_type::probe,
