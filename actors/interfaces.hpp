@@ -51,7 +51,7 @@ struct control_processed {
 struct control_end {};
 /// Who gets what from connections that others opened; null where this process does not serve it.
 struct control_routes {
-  caf::actor bootstrap, transfer_engine;
+  caf::actor bootstrap, transfer_engine, drain;
 };
 
 // -- transfer engine <-> bootstrap client
@@ -63,6 +63,21 @@ struct resolve_call {
   rank_coord rank;
   engine_role role = engine_role::prefill;
   caf::actor asker;
+};
+
+/// This rank ends; answered with true when that was said to the registry.
+struct leave_call {};
+
+// -- whoever drains the rank -> drain actor
+// ------------------------------------------------------------------
+
+/// No new rooms from now on; answered when none is left or `within` has passed.
+struct drain_call {
+  duration within{};
+};
+struct drain_outcome {
+  std::uint64_t rooms_left = 0;
+  error reason;  ///< why rooms are left
 };
 
 // -- everyone ----------------------------------------------------------------------------------------------
@@ -85,6 +100,7 @@ struct status_report {
 using prefill_interface = typed_interface<void(offer_call),      // engine: these pages will be sent
                                           void(send_call),       // engine: a chunk is computed
                                           void(abort_call),      // engine gives the room up
+                                          void(no_new_rooms),    // the rank drains
                                           bool(quiesce_call),    // engine: may I touch the pages?
                                           void(room_frame),      // announce, publish, room_result, abort
                                           void(transfer_ended),  // a submitted transfer is settled
@@ -100,6 +116,7 @@ using decode_interface =
                     void(publish_call),          // engine: destination pages
                     void(commit_call),           // engine has taken the row
                     void(abort_call),            // engine gives the room up
+                    void(no_new_rooms),          // the rank drains
                     bool(quiesce_call),          // engine: may I touch the pages?
                     void(room_frame),            // room_done, abort, drained
                     void(peer_up),               // the source is connected
@@ -115,6 +132,7 @@ using transfer_engine_interface = typed_interface<void(rank_actors),       // wh
                                                   void(frame_call),        // send a frame of a room
                                                   void(connect_call),      // find and connect a source engine
                                                   void(fence_call),        // shut a peer out of our memory
+                                                  void(no_new_rooms),      // the rank drains
                                                   void(transport_batch),   // from the transport's thread
                                                   void(control_opened),    // a dialled connection is ready
                                                   void(control_received),  // connect conversation
@@ -123,14 +141,19 @@ using transfer_engine_interface = typed_interface<void(rank_actors),       // wh
                                                   void(tick), status_part(status_call)>;
 
 /// The registry of engines.
-using bootstrap_interface = typed_interface<void(control_received),  // register_rank, topology_query
+using bootstrap_interface = typed_interface<void(control_received),  // what ranks say to the registry
                                             void(control_closed),    // a subscriber went away
                                             void(tick), status_part(status_call)>;
 
 /// Our side of the registry: registers this rank, finds others.
 using bootstrap_client_interface =
-    typed_interface<void(registration), void(resolve_call), void(control_opened), void(control_received),
-                    void(control_closed), void(tick), status_part(status_call)>;
+    typed_interface<void(registration), void(resolve_call), void(no_new_rooms), bool(leave_call),
+                    void(control_opened), void(control_received), void(control_closed), void(tick),
+                    status_part(status_call)>;
+
+/// Drains the rank, for its engine or for a control connection that asks.
+using drain_interface =
+    typed_interface<drain_outcome(drain_call), void(control_received), void(control_closed)>;
 
 /// Asks every actor for its status, within a deadline.
 using monitor_interface = typed_interface<void(monitored), status_report(status_call)>;

@@ -125,7 +125,9 @@ class runtime {
   error abort(room_id room, std::string_view reason);
   /// true: no byte of this room is read or written here any more.
   bool quiesce(room_id room, std::chrono::milliseconds deadline);
-  /// No new rooms; waits for the old ones to end.
+  /// No new rooms from now on, for good: one that is offered or announced later fails with peer_draining,
+  /// here and at peers, which go on otherwise. Waits for the open rooms; timed_out says how many are
+  /// left. `handoff drain` begins the same from outside.
   error drain(std::chrono::milliseconds deadline);
   void close();
 

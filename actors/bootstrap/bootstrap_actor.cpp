@@ -34,6 +34,15 @@ void bootstrap_state::received(const control_received& what) {
     } else {
       refused = ok.error();
     }
+  } else if (what.header.type == message_type::unregister_rank) {
+    auto message = wire::decode_payload<unregister_rank_message>(*what.payload);
+    if (!message)
+      refused = message.error();
+    else if (message->self == what.peer)
+      registry_.unregister_rank(message->self, effects);
+    if (!effects.empty())
+      log_.info("rank-left", "{} {} {}", to_string(what.peer.role), what.peer.engine,
+                to_string(what.peer.rank));
   } else if (what.header.type == message_type::topology_query) {
     auto message = wire::decode_payload<topology_query_message>(*what.payload);
     refused =

@@ -19,6 +19,11 @@ class bootstrap_client_shell final : public control_port {
     after();
   }
 
+  bool leave() {
+    directory_.leave();
+    return true;
+  }
+
   template <class Event>
   void handle(Event& event) {
     directory_.handle(event, now_of(self_));
@@ -66,6 +71,8 @@ bootstrap_client_interface spawn_bootstrap_client(caf::actor_system& system, dir
     return {
         [shell](const registration& m) { shell->handle(m); },
         [shell](const resolve_call& m) { shell->resolve(m); },
+        [shell](no_new_rooms m) { shell->handle(m); },
+        [shell](leave_call) { return shell->leave(); },
         [shell](const control_opened& m) { shell->handle(m); },
         [shell](const control_received& m) { shell->handle(m); },
         [shell](const control_closed& m) { shell->handle(m); },

@@ -1,13 +1,42 @@
 #include "actors/bootstrap/directory.hpp"
 
+#include "actors/room/reasons.hpp"
+
 #include <algorithm>
 
 namespace handoff {
+namespace {
+
+/// Refusals of a bootstrap that asking again does not mend.
+bool is_final(errc code) {
+  return code == errc::wire_version || code == errc::wire_unsupported || code == errc::peer_unauthorized;
+}
+
+}  // namespace
 
 void directory::on(const registration& what) {
   registration_ = what.what;
   auto& l = link_to(settings_.address);
   if (l.state == link_state::open) send_registration(l);
+}
+
+void directory::on(const no_new_rooms&) {
+  if (!registration_) return;
+  registration_->draining = true;
+  if (const auto* l = own_link()) send_registration(*l);
+}
+
+void directory::leave() {
+  const auto* l = own_link();
+  if (l && registration_)
+    control_.send({l->connection, std::make_shared<const wire::bytes>(
+                                      wire::encode(unregister_rank_message{registration_->self}))});
+  registration_.reset();
+}
+
+const directory::link* directory::own_link() const {
+  auto i = links_.find(settings_.address);
+  return i != links_.end() && i->second.state == link_state::open ? &i->second : nullptr;
 }
 
 void directory::resolve(std::uint64_t number, const std::string& peer, rank_coord rank, engine_role role,
@@ -74,7 +103,9 @@ void directory::on(const control_closed& what) {
     if (l.state == link_state::open || !l.last_failure)
       settings_.log.warn("bootstrap-lost", "bootstrap {}: {}", address, to_string(what.reason));
     l.state = link_state::down;
+    l.has_snapshot = false;
     l.last_failure = what.reason;
+    if (is_final(what.reason.code)) give_up(address, what.reason);
     l.retry_at = now_ + settings_.retry;
   }
 }
@@ -127,20 +158,37 @@ void directory::send_registration(const link& l) {
 
 const topology_entry* directory::find(const link& l, const question& q) const {
   bool by_name = q.peer.find(':') == std::string::npos;
-  for (const auto& entry : l.snapshot.ranks)
-    if (entry.identity.role == q.role && entry.identity.rank == q.rank &&
-        (!by_name || entry.identity.engine == q.peer))
-      return &entry;
-  return nullptr;
+  const topology_entry* leaving = nullptr;
+  for (const auto& entry : l.snapshot.ranks) {
+    if (entry.identity.role != q.role || entry.identity.rank != q.rank ||
+        (by_name && entry.identity.engine != q.peer))
+      continue;
+    if (!entry.draining) return &entry;
+    leaving = &entry;
+  }
+  return leaving;
 }
 
 void directory::answer_waiting(const std::string& address) {
   auto i = links_.find(address);
-  if (i == links_.end() || !i->second.has_snapshot) return;
+  // What a bootstrap said before it went away may be long wrong.
+  if (i == links_.end() || i->second.state != link_state::open || !i->second.has_snapshot) return;
   std::erase_if(waiting_, [&](const question& q) {
     const auto* entry = q.address == address ? find(i->second, q) : nullptr;
-    if (entry) answers_.push_back({q.number, {q.peer, *entry, {}}});
-    return entry != nullptr;
+    if (!entry) return false;
+    const auto& who = entry->identity;
+    auto refusal =
+        entry->draining ? draining(fmt::format("{} {}", who.engine, to_string(who.rank))) : error{};
+    answers_.push_back({q.number, {q.peer, *entry, std::move(refusal)}});
+    return true;
+  });
+}
+
+void directory::give_up(const std::string& address, const error& reason) {
+  std::erase_if(waiting_, [&](const question& q) {
+    if (q.address != address) return false;
+    answers_.push_back({q.number, {q.peer, {}, reason}});
+    return true;
   });
 }
 

@@ -35,12 +35,14 @@ class directory {
   /// number, stands in `take_answers` within resolve_timeout.
   void resolve(std::uint64_t question, const std::string& peer, rank_coord rank, engine_role role,
                time_point now);
-  /// A registration, or one word of a control connection.
+  /// A registration, the end of new rooms, or one word of a control connection.
   template <class Event>
   void handle(Event& event, time_point now) {
     now_ = now;
     on(event);
   }
+  /// This rank ends: the registry may forget it before its lease does.
+  void leave();
   /// No later than `deadline`.
   void tick(time_point now);
   time_point deadline() const;
@@ -49,6 +51,7 @@ class directory {
 
  private:
   void on(const registration& what);
+  void on(const no_new_rooms&);
   void on(const control_opened& what);
   void on(const control_received& what);
   void on(const control_closed& what);
@@ -76,8 +79,11 @@ class directory {
   link& link_to(const std::string& address);
   void dial(const std::string& address, link& l);
   void send_registration(const link& l);
+  /// The link to our own bootstrap, if it is open.
+  const link* own_link() const;
   const topology_entry* find(const link& l, const question& q) const;
   void answer_waiting(const std::string& address);
+  void give_up(const std::string& address, const error& reason);
   void expire(time_point now);
 
   directory_settings settings_;

@@ -33,7 +33,7 @@ expected<register_ok_message> registry_machine::register_rank(const register_ran
   if (auto e = check(message)) return unexpected(std::move(e));
   rank_key key{message.self.engine, message.self.rank};
   auto lease = std::min<duration>(std::chrono::milliseconds(message.lease_ms), context_.lease_max);
-  topology_entry shown{message.self, message.topology, message.control_address};
+  topology_entry shown{message.self, message.topology, message.control_address, message.draining};
   auto found = ranks_.find(key);
   if (found == ranks_.end()) {
     ranks_.emplace(key, entry{std::move(shown), now + lease, {}});

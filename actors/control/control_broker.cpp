@@ -360,6 +360,13 @@ class control_broker {
   void answered(handle hdl, connection& c, const control::message_stream::message& message) {
     auto ok = wire::decode_payload<hello_ok_message>(message.payload);
     if (!ok) return refuse(hdl, c, ok.error());
+    if (ok->protocol < limits::protocol_min || ok->protocol > limits::protocol_max)
+      return refuse(
+          hdl, c,
+          {errc::wire_version,
+           fmt::format("{} answers with protocol {}, {} speaks {} to {}", ok->self.engine, ok->protocol,
+                       s_.settings.self.engine, limits::protocol_min, limits::protocol_max),
+           {}});
     c.peer = ok->self;
     open(hdl, c);
     tell(c.users.front(), control_opened{c.ticket, c.id, c.peer});
@@ -377,7 +384,7 @@ class control_broker {
   }
 
   void deliver(handle hdl, connection& c, control::message_stream::message message) {
-    auto user = c.dialled ? c.users.front() : route(message.header.type);
+    auto user = c.dialled ? c.users.front() : route(c, message.header.type);
     if (!user)
       return refuse(hdl, c,
                     {errc::wire_unsupported,
@@ -405,13 +412,20 @@ class control_broker {
             }};
   }
 
-  caf::actor route(message_type type) const {
+  caf::actor route(const connection& c, message_type type) const {
     switch (type) {
       case message_type::register_rank:
+      case message_type::unregister_rank:
       case message_type::topology_query:
         return s_.routes.bootstrap;
       case message_type::connect_request:
         return s_.routes.transfer_engine;
+      case message_type::refusal: {  // of what was answered on this connection
+        bool engaged = std::find(c.users.begin(), c.users.end(), s_.routes.transfer_engine) != c.users.end();
+        return engaged ? s_.routes.transfer_engine : caf::actor();
+      }
+      case message_type::drain_request:
+        return s_.routes.drain;
       default:
         return {};
     }

@@ -15,6 +15,7 @@ decode_interface spawn_decode(caf::actor_system& system, sink_rooms_settings set
         [rooms](publish_call& m) { rooms->handle(m); },
         [rooms](const commit_call& m) { rooms->handle(m); },
         [rooms](const abort_call& m) { rooms->handle(m); },
+        [rooms](no_new_rooms m) { rooms->handle(m); },
         [rooms](const quiesce_call& m) { return rooms->quiesce(m); },
         [rooms](const room_frame& m) { rooms->handle(m); },
         [rooms](const peer_up& m) { rooms->handle(m); },

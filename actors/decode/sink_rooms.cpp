@@ -1,5 +1,7 @@
 #include "actors/decode/sink_rooms.hpp"
 
+#include "actors/room/reasons.hpp"
+
 #include <algorithm>
 
 namespace handoff {
@@ -20,6 +22,7 @@ void sink_rooms::on(announce_call& call) {
     desk_.graves.bury(key, kv_poll::failed, reason, false, now_);
     return desk_.reject(key, reason);
   }
+  if (draining_) return desk_.reject(key, draining(settings_.rooms.origin));
   if (rooms_.size() >= settings_.desk.rooms_max || desk_.congested())
     return desk_.reject(key,
                         {errc::limit_exceeded,

@@ -56,6 +56,7 @@ class sink_rooms {
   void on(publish_call& call);
   void on(const commit_call& call);
   void on(const abort_call& call);
+  void on(const no_new_rooms&) { draining_ = true; }
   void on(const room_frame& frame);
   void on(const transfer_ended&) {}
   void on(const peer_up& peer);
@@ -87,6 +88,7 @@ class sink_rooms {
   std::map<std::string, std::vector<room_id>> waiting_;  ///< rooms whose peer is being connected
   std::unordered_map<room_key, slot_id> uncommitted_;    ///< succeeded, row not taken yet
   std::vector<room_id> ended_;
+  bool draining_ = false;
   time_point now_;  ///< of the event that is being handled
 };
 

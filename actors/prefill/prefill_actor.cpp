@@ -14,6 +14,7 @@ prefill_interface spawn_prefill(caf::actor_system& system, source_rooms_settings
         [rooms](offer_call& m) { rooms->handle(m); },
         [rooms](const send_call& m) { rooms->handle(m); },
         [rooms](const abort_call& m) { rooms->handle(m); },
+        [rooms](no_new_rooms m) { rooms->handle(m); },
         [rooms](const quiesce_call& m) { return rooms->quiesce(m); },
         [rooms](const room_frame& m) { rooms->handle(m); },
         [rooms](const transfer_ended& m) { rooms->handle(m); },

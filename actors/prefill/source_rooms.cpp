@@ -1,5 +1,6 @@
 #include "actors/prefill/source_rooms.hpp"
 
+#include "actors/room/reasons.hpp"
 #include "messages/limits.hpp"
 
 #include <algorithm>
@@ -20,6 +21,7 @@ void source_rooms::on(offer_call& call) {
     desk_.graves.claim(call.room);
     return desk_.reject(grave->key, grave->reason);
   }
+  if (draining_) return desk_.reject(key, draining(settings_.rooms.origin));
   auto i = rooms_.find(call.room);
   if (i != rooms_.end() && i->second.machine.state() != sender_state::unclaimed)
     return settings_.desk.log.error("room-duplicate", "{} was offered twice; the first offer stands",
@@ -77,6 +79,14 @@ void source_rooms::on(const abort_call& call) {
   step(i->second, [&](auto& machine, auto now, auto& out) { machine.abort(reason, now, out); });
 }
 
+/// Rooms that only their sinks know of will never be offered now.
+void source_rooms::on(const no_new_rooms&) {
+  draining_ = true;
+  step_all([&](auto& machine, auto now, auto& out) {
+    if (machine.state() == sender_state::unclaimed) machine.abort(draining(settings_.rooms.origin), now, out);
+  });
+}
+
 bool source_rooms::quiet(const quiesce_call& call) const {
   return call.all ? rooms_.empty() : !rooms_.contains(call.room);
 }
@@ -85,6 +95,15 @@ bool source_rooms::quiet(const quiesce_call& call) const {
 
 void source_rooms::on(const room_frame& frame) {
   std::visit([&](const auto& message) { on(frame, message); }, frame.message);
+}
+
+/// Why a sink cannot open a room here now.
+error source_rooms::no_room() const {
+  if (draining_) return draining(settings_.rooms.origin);
+  if (rooms_.size() < settings_.desk.rooms_max) return {};
+  return {errc::limit_exceeded,
+          fmt::format("limits.rooms = {} source rooms are open", settings_.desk.rooms_max),
+          settings_.rooms.origin};
 }
 
 source_rooms::room* source_rooms::room_for(const peer_view& from, room_key key, rank_coord source,
@@ -100,11 +119,8 @@ source_rooms::room* source_rooms::room_for(const peer_view& from, room_key key, 
     return nullptr;
   }
   if (!may_open) return nullptr;
-  if (rooms_.size() >= settings_.desk.rooms_max) {
-    error full{errc::limit_exceeded,
-               fmt::format("limits.rooms = {} source rooms are open", settings_.desk.rooms_max),
-               settings_.rooms.origin};
-    engine_.send(frame_call{from.peer, abort_message{key, source, sink, true, std::move(full)}});
+  if (auto reason = no_room()) {
+    engine_.send(frame_call{from.peer, abort_message{key, source, sink, true, std::move(reason)}});
     return nullptr;
   }
   return &open(key);

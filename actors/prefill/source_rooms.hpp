@@ -55,6 +55,7 @@ class source_rooms {
   void on(offer_call& call);
   void on(const send_call& call);
   void on(const abort_call& call);
+  void on(const no_new_rooms&);
   void on(const room_frame& frame);
   void on(const transfer_ended& ended);
   void on(const peer_up& peer);
@@ -72,6 +73,7 @@ class source_rooms {
   /// The room that a message is about; answers for ended rooms and makes unclaimed ones.
   room* room_for(const peer_view& from, room_key key, rank_coord source, rank_coord sink, bool may_open);
   void park(room_key key, const room_frame& frame);
+  error no_room() const;
   room& open(room_key key);
   template <class Event>
   void step(room& r, Event&& event);
@@ -93,6 +95,7 @@ class source_rooms {
   std::set<peer_id> peers_;
   std::uint64_t next_transfer_ = 1;
   std::vector<room_id> ended_;
+  bool draining_ = false;
   time_point now_;  ///< of the event that is being handled
 };
 

@@ -60,6 +60,9 @@ struct quiesce_call {
   bool all = false;
 };
 
+/// The rank drains: everybody of it refuses what would begin a room, and open rooms go on. For good.
+struct no_new_rooms {};
+
 // -- prefill, decode <-> transfer engine
 // ---------------------------------------------------------------------
 

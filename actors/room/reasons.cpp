@@ -21,4 +21,8 @@ error timeout(const room_key& key, const std::string& what, duration bound) {
           {}};
 }
 
+error draining(const std::string& origin) {
+  return {errc::peer_draining, fmt::format("engine {} is draining: it takes no new rooms", origin), origin};
+}
+
 }  // namespace handoff

@@ -17,6 +17,9 @@ std::string name_of(const peer_view& peer);
 /// timed_out: "room 7 attempt 1: no row within 10.0 s".
 error timeout(const room_key& key, const std::string& what, duration bound);
 
+/// peer_draining: what a room hears that comes too late. Seen by `origin`, the rank that drains.
+error draining(const std::string& origin);
+
 /// In place: g++ 12 warns of uninitialised alternatives when a variant is moved into a vector.
 template <class Effect>
 void emit(room_effects& out, Effect effect) {

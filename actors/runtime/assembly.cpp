@@ -4,6 +4,7 @@
 #include "actors/control/control_broker.hpp"
 #include "actors/control/socket.hpp"
 #include "actors/decode/decode_actor.hpp"
+#include "actors/drain/drain_actor.hpp"
 #include "actors/monitor/monitor_actor.hpp"
 #include "actors/prefill/prefill_actor.hpp"
 #include "actors/runtime/breakpoint.hpp"
@@ -153,8 +154,11 @@ void runtime::impl::spawn_rank() {
 
   auto as_actor = [](const auto& handle) { return caf::actor_cast<caf::actor>(handle); };
   tell(engine, rank_actors{as_actor(prefill), as_actor(decode)});
+  drainer = spawn_drain(*system, {fmt::format("engine {} {}", c.engine.name, to_string(options.rank)),
+                                  prefill, decode, engine, directory, broker, from_ms(t.status_ms), log});
   control_routes routes;
   routes.transfer_engine = as_actor(engine);
+  routes.drain = as_actor(drainer);
   monitored all{{{"bootstrap_client", as_actor(directory)},
                  {"transfer_engine", as_actor(engine)},
                  {"prefill", as_actor(prefill)},
@@ -238,6 +242,10 @@ void runtime::close() {
       caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
       self->wait_for(actor);
     };
+    if (s.directory)
+      self->request(s.directory, control_end_timeout, leave_call{})
+          .receive([](bool) {}, [](const caf::error&) {});
+    stop(s.drainer);
     stop(s.prefill);
     stop(s.decode);
     stop(s.engine);
@@ -250,6 +258,7 @@ void runtime::close() {
           .receive([](bool) {}, [](const caf::error&) {});
     stop(s.broker);
   }
+  s.drainer = drain_interface();
   s.prefill = prefill_interface();
   s.decode = decode_interface();
   s.engine = transfer_engine_interface();

@@ -11,11 +11,15 @@ namespace handoff {
 
 error runtime::drain(std::chrono::milliseconds deadline) {
   auto& s = *impl_;
-  s.draining = true;
-  if (s.closed || !s.prefill || s.quiet({{}, true}, deadline)) return {};
-  return {errc::timed_out,
-          fmt::format("{} rooms had not ended after {} ms", status().rooms, deadline.count()),
-          {}};
+  if (s.closed || !s.drainer) return {};
+  error result;
+  caf::scoped_actor self{*s.system};
+  self->request(s.drainer, deadline + 2 * from_ms(s.options.config.timeouts.status_ms), drain_call{deadline})
+      .receive([&](const drain_outcome& outcome) { result = outcome.reason; },
+               [&](const caf::error&) {
+                 result = {errc::timed_out, "the runtime's actors do not answer", {}};
+               });
+  return result;
 }
 
 std::string runtime::endpoint() const {
@@ -45,9 +49,8 @@ std::vector<component_pages> to_runs(std::span<const page_span> spans) {
   return result;
 }
 
-error not_serving(bool started, bool closed, bool draining) {
+error not_serving(bool started, bool closed) {
   if (closed) return {errc::closed, "the runtime is closed", {}};
-  if (draining) return {errc::closed, "the runtime is draining: it takes no new rooms", {}};
   if (!started) return {errc::room_state, "start comes before rooms", {}};
   return {};
 }
@@ -68,7 +71,7 @@ error check_spans(const layout_descriptor& layout, std::span<const page_span> pa
 error runtime::offer(room_id room, std::span<const page_span> pages, std::uint64_t tokens,
                      std::chrono::milliseconds lease, std::string_view label) {
   auto& s = *impl_;
-  if (auto bad = not_serving(s.started, s.closed, s.draining)) return bad;
+  if (auto bad = not_serving(s.started, s.closed)) return bad;
   if (auto bad = check_label(label)) return bad;
   if (auto bad = check_spans(*s.layout, pages, tokens)) return bad;
   if (s.busy(room_side::source, room))
@@ -98,7 +101,7 @@ error runtime::send(room_id room, const chunk& what, const metadata_row* row) {
 
 error runtime::announce(room_id room, std::string_view peer, std::string_view label) {
   auto& s = *impl_;
-  if (auto bad = not_serving(s.started, s.closed, s.draining)) return bad;
+  if (auto bad = not_serving(s.started, s.closed)) return bad;
   if (auto bad = check_label(label)) return bad;
   if (peer.empty())
     return {errc::invalid_argument, "announce needs the source's bootstrap endpoint or name", {}};

@@ -79,11 +79,12 @@ struct runtime::impl {
   transfer_engine_interface engine;
   prefill_interface prefill;
   decode_interface decode;
+  drain_interface drainer;
 
   // The engine's thread only.
   std::unordered_set<room_id> active[2];                ///< by side: called for and not released yet
   std::unordered_map<room_id, queued_event> succeeded;  ///< sink rooms whose row was not taken yet
-  bool started = false, draining = false, closed = false;
+  bool started = false, closed = false;
 };
 
 }  // namespace handoff

@@ -1,6 +1,7 @@
 // The connect conversation, both sides. The asking side (a sink that was told of a room) finds the source's
 // control address, connects, and offers an endpoint made for that peer; the asked side judges compatibility
 // and layouts, makes its own endpoint, and answers. Then both endpoints probe each other.
+#include "actors/room/reasons.hpp"
 #include "actors/transfer_engine/peer_desk.hpp"
 
 #include <algorithm>
@@ -111,8 +112,10 @@ void peer_desk::replied(connect_dialogue& d, const connect_reply_message& reply)
                        fmt::format("{} answered for session {} instead of {}", reply.self.engine,
                                    reply.session.value, d.session.value),
                        {}});
-  if (auto refusal = judge(reply.self, reply.compatibility, reply.layout, true))
+  if (auto refusal = judge(reply.self, reply.compatibility, reply.layout, true)) {
+    control(d.connection, refusal_message{for_wire(refusal)});  // they may have found nothing to refuse
     return give_up(d, std::move(refusal));
+  }
   auto& p = add_peer(d.peer, reply.self, d.session, std::make_shared<const layout_descriptor>(reply.layout));
   p.asked = d.asked;
   p.provider = reply.endpoint.provider;
@@ -143,6 +146,18 @@ void peer_desk::refused(connect_dialogue& d, const error& reason) {
   transport_->close_peer(d.peer);
   d.peer = {};
   request(d);
+}
+
+/// The asking side cannot take our answer.
+void peer_desk::refused_by_peer(const control_received& what, const error& reason) {
+  for (auto& [id, p] : peers_) {
+    if (p.connection != what.connection.value || p.machine.state() != peer_session_state::connecting)
+      continue;
+    settings_.log.warn("connect-refused", "by {}: {}", what.peer.engine, to_string(reason));
+    peer_session_effects effects;
+    p.machine.failed(reason, now_, effects);
+    return carry_out(p, effects);
+  }
 }
 
 void peer_desk::give_up(connect_dialogue& d, error reason) {
@@ -187,9 +202,9 @@ void peer_desk::on(const control_received& what) {
       return reply ? replied(*d, *reply) : give_up(*d, reply.error());
     }
     case message_type::refusal: {
-      if (!d) return;
       auto refusal = wire::decode_payload<refusal_message>(*what.payload);
-      return refused(*d, refusal ? refusal->reason : refusal.error());
+      auto reason = refusal ? refusal->reason : refusal.error();
+      return d ? refused(*d, reason) : refused_by_peer(what, reason);
     }
     default:
       settings_.log.warn("control-unexpected", "{} from {}", to_string(what.header.type), what.peer.engine);
@@ -231,17 +246,18 @@ error peer_desk::judge(const engine_identity& peer, const compatibility_record& 
 // -- asked -------------------------------------------------------------------------------------------------
 
 void peer_desk::asked_to_connect(const control_received& what, const connect_request_message& request) {
-  auto refuse = [&](error reason) {
+  auto refuse = [&](const error& reason) {
     settings_.log.warn("connect-refused", "{}: {}", request.self.engine, to_string(reason));
-    control(what.connection.value, refusal_message{std::move(reason)});
+    control(what.connection.value, refusal_message{for_wire(reason)});
   };
   if (request.self != what.peer)
     return refuse(
         {errc::peer_refused,
          fmt::format("hello came from {}, connect_request from {}", what.peer.engine, request.self.engine),
          {}});
-  if (auto reason = judge(request.self, request.compatibility, request.layout, false))
-    return refuse(std::move(reason));
+  if (draining_)
+    return refuse(draining(fmt::format("{} {}", settings_.self.engine, to_string(settings_.self.rank))));
+  if (auto reason = judge(request.self, request.compatibility, request.layout, false)) return refuse(reason);
   if (peers_.size() >= settings_.peers_max)
     return refuse({errc::limit_exceeded,
                    fmt::format("{} has transport.peers_max = {} peers already", settings_.self.engine,

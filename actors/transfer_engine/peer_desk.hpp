@@ -62,6 +62,7 @@ class peer_desk {
   void on(const frame_call& call);
   void on(const connect_call& call);
   void on(const fence_call& call);
+  void on(const no_new_rooms&) { draining_ = true; }
 
   // the transport
   void on(std::vector<transport::event>& batch);
@@ -77,6 +78,7 @@ class peer_desk {
   void request(connect_dialogue& d);
   void replied(connect_dialogue& d, const connect_reply_message& reply);
   void refused(connect_dialogue& d, const error& reason);
+  void refused_by_peer(const control_received& what, const error& reason);
   void give_up(connect_dialogue& d, error reason);
   void fall_back(peer_session& p, const error& reason);
   connect_dialogue* dialogue_of_connection(std::uint64_t connection);
@@ -121,6 +123,7 @@ class peer_desk {
   std::uint32_t next_peer_ = 1;
   std::uint64_t next_ticket_ = 1;
   std::uint64_t unroutable_frames_ = 0;
+  bool draining_ = false;
   time_point now_;  ///< of the event that is being handled
 };
 

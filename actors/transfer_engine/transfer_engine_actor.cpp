@@ -74,6 +74,7 @@ transfer_engine_interface spawn_transfer_engine(caf::actor_system& system, peer_
         [shell](const frame_call& m) { shell->handle(m); },
         [shell](const connect_call& m) { shell->handle(m); },
         [shell](const fence_call& m) { shell->handle(m); },
+        [shell](no_new_rooms m) { shell->handle(m); },
         [shell](const transport_batch& m) { shell->handle(*m.events); },
         [shell](const control_opened& m) { shell->handle(m); },
         [shell](const control_received& m) { shell->handle(m); },

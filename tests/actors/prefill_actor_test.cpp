@@ -61,6 +61,7 @@ struct actor_fixture {
             [this](const frame_call& m) { frames.push_back(m.message); },
             [](const connect_call&) {},
             [this](const fence_call& m) { fenced.push_back(m.peer); },
+            [](no_new_rooms) {},
             [](const transport_batch&) {},
             [](const control_opened&) {},
             [](const control_received&) {},

@@ -55,6 +55,11 @@ class raw_connection {
     linger reset{1, 0};  // thousands of ends leave no port in use
     setsockopt(fd_, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   }
+  /// One that was accepted.
+  explicit raw_connection(int fd) : fd_(fd), open_(fd >= 0) {
+    timeval limit{10, 0};
+    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  }
   ~raw_connection() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -94,6 +99,20 @@ class raw_connection {
     return message;
   }
 
+  /// The next message of this type; others before it are skipped, a refusal is the error.
+  template <class T>
+  expected<T> read() {
+    for (;;) {
+      auto message = read_message();
+      if (message.empty()) return fail(errc::peer_gone, "the connection ended");
+      auto header = wire::read_header(message, limits::control_message_bytes);
+      auto payload = wire::byte_span(message).subspan(wire::header_bytes);
+      if (header->type == T::type) return wire::decode_payload<T>(payload);
+      if (header->type == message_type::refusal)
+        return unexpected(wire::decode_payload<refusal_message>(payload)->reason);
+    }
+  }
+
  private:
   bool read_all(wire::bytes& into, std::size_t from) {
     while (from < into.size()) {
@@ -113,6 +132,34 @@ class raw_connection {
 
   int fd_;
   bool open_ = false;
+};
+
+/// What a peer that is no engine of ours listens with.
+class raw_listener {
+ public:
+  raw_listener() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(bind(fd_, reinterpret_cast<sockaddr*>(&any), sizeof any) == 0);
+    REQUIRE(listen(fd_, 8) == 0);
+    timeval limit{10, 0};
+    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  }
+  ~raw_listener() { ::close(fd_); }
+  raw_listener(const raw_listener&) = delete;
+  raw_listener& operator=(const raw_listener&) = delete;
+
+  std::string address() const {
+    sockaddr_in bound{};
+    socklen_t size = sizeof bound;
+    getsockname(fd_, reinterpret_cast<sockaddr*>(&bound), &size);
+    return fmt::format("127.0.0.1:{}", ntohs(bound.sin_port));
+  }
+  raw_connection accept() { return raw_connection(::accept(fd_, nullptr, nullptr)); }
+
+ private:
+  int fd_;
 };
 
 inline wire::bytes hello(const std::string& name, const std::string& token = {}) {
