@@ -171,6 +171,8 @@ expected<std::string> read_text_file(const std::string& path, std::size_t bytes_
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) return refuse(std::strerror(errno));
   if (S_ISDIR(status.st_mode)) return refuse("it is a directory");
+  // A pipe without a writer would block for ever.
+  if (!S_ISREG(status.st_mode)) return refuse("it is no regular file");
   std::ifstream file(path, std::ios::binary);
   if (!file) return refuse(std::strerror(errno));
   std::string text(bytes_max + 1, '\0');

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <memory>
 
 #include <unistd.h>
@@ -22,6 +23,14 @@ void add_replay_worker(CLI::App& app, int& status) {
     if (handoff::replay::die_with_parent(*parent))
       status = handoff::replay::run_worker(STDIN_FILENO, STDOUT_FILENO);
   });
+}
+
+/// What was printed may still be on its way; a full disk is not to pass for success.
+int with_output_written(int status) {
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.flush().good();
+  if (written) return status;
+  std::fprintf(stderr, "handoff: standard output cannot be written\n");
+  return status == 0 ? 1 : status;
 }
 
 }  // namespace
@@ -44,14 +53,15 @@ int main(int argc, char** argv) {
   handoff::tools::add_run(app, status);
   handoff::tools::add_config(app, status);
   handoff::tools::add_replay(app, status);
+  handoff::tools::add_drain(app, status);
   add_replay_worker(app, status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : handoff::tools::exit_usage;
+    return with_output_written(app.exit(e) == 0 ? 0 : handoff::tools::exit_usage);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "handoff: %s\n", e.what());
     return 1;
   }
-  return status;
+  return with_output_written(status);
 }

@@ -2,10 +2,13 @@
 #include "tests/tools/command_process.hpp"
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace handoff::test;
@@ -55,7 +58,7 @@ TEST_CASE("help shows examples and exit statuses, the version is told") {
   check_contains(help.out, "Examples:\n  handoff replay");
   check_contains(help.out, "Exit status: 0 fine; 2 bad options");
   CHECK(help.out.find("replay-worker") == help.out.npos);
-  for (const std::string name : {"run", "config", "replay"}) {
+  for (const std::string name : {"run", "config", "replay", "drain"}) {
     const auto sub = run_command({name, "--help"});
     CHECK(sub.status == 0);
     check_contains(sub.out, "Examples:\n  handoff " + name);
@@ -72,6 +75,13 @@ TEST_CASE("bad options end with status 2 before anything is started") {
   check_usage_error({"replay", "--model", "gpt-0"}, "gpt-0");
   check_usage_error({"replay", "--token-scale", "1/3"}, "power of two");
   check_usage_error({"replay", "--sabotage", "fire"}, "swap-rooms");
+  check_usage_error({"replay", "--seed", "99999999999999999999"}, "--seed");
+  check_usage_error({"replay", "--json", "/no/such/folder/out.json"},
+                    "/no/such/folder: No such file or directory");
+  check_usage_error({"replay", "--json", "/"}, "is a directory");
+  check_usage_error({"drain", "nowhere"}, "'nowhere' is no host:port");
+  check_usage_error({"drain", "127.0.0.1:1", "--deadline-ms", "90000000"}, "--deadline-ms");
+  check_usage_error({"drain", "127.0.0.1:1", "--token-file", "/no/such/file"}, "/no/such/file");
   check_usage_error({"replay", "--trace", "/no/such/trace"}, "/no/such/trace: No such file or directory");
   check_usage_error({"replay", "--token-scale", "1", "--model", "llama-3.1-70b", "--concurrency", "1024"},
                     "does not fit");
@@ -135,4 +145,31 @@ TEST_CASE("run serves until it is told to end, and says where") {
   kill(bootstrap.pid(), SIGTERM);
   const int status = bootstrap.finish();
   CHECK_MESSAGE(status == 0, bootstrap.err);
+}
+
+TEST_CASE("a pipe is refused as configuration or trace instead of waited for") {
+  const auto pipe =
+      (std::filesystem::temp_directory_path() / ("handoff-test-pipe-" + std::to_string(getpid()))).string();
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  check_usage_error({"config", "check", pipe}, "it is no regular file");
+  check_usage_error({"run", pipe, "--role", "bootstrap"}, "it is no regular file");
+  check_usage_error({"replay", "--trace", pipe}, "is no regular file");
+  std::filesystem::remove(pipe);
+}
+
+TEST_CASE("output that cannot be written does not pass for success") {
+  for (const std::string arguments : {"--help", "--version", "config --help"}) {
+    CAPTURE(arguments);
+    const int status =
+        std::system(("'" HANDOFF_COMMAND "' " + arguments + " > /dev/full 2> /dev/null").c_str());
+    CHECK(WEXITSTATUS(status) == 1);
+  }
+}
+
+TEST_CASE("an interrupt during start-up is said, and nothing stays behind") {
+  command_process replay({"replay", "--requests", "2000", "--model", "smollm2-135m"});
+  REQUIRE(replay.wait_for("token scale"));  // before any process is ready
+  kill(replay.pid(), SIGINT);
+  CHECK(replay.finish() == 1);
+  check_contains(replay.err, "interrupted");
 }

@@ -156,6 +156,30 @@ TEST_CASE("a worker that is killed ends the replay with its name, and no process
   }
 }
 
+TEST_CASE("a worker that gets SIGTERM drains: rooms that come too late fail alike, none is lost") {
+  long_replay r;
+  kill(r.prefill, SIGTERM);
+  const int status = r.router.finish(std::chrono::seconds(40));
+  CHECK_MESSAGE((status == 1 || status == 3),
+                r.router.err);  // 20 failed rooms, or the worker was gone before
+  CHECK(r.router.err.find("timed_out") == r.router.err.npos);
+  for (auto at = r.router.err.find("decode says "); at != r.router.err.npos;
+       at = r.router.err.find("decode says ", at + 1))
+    CHECK(r.router.err.compare(at, 26, "decode says peer_draining:") == 0);
+  CHECK(r.all_gone());
+}
+
+TEST_CASE("a worker that is stopped while it starts ends the replay by --silence-s, by its name") {
+  command_process router(replay({"--requests", "200000", "--provider", "tcp", "--silence-s", "2"}));
+  REQUIRE(router.wait_for("bootstrap ready"));
+  const auto bootstrap = pid_of(router.out, "bootstrap");
+  kill(bootstrap, SIGSTOP);
+  CHECK(router.finish(std::chrono::seconds(40)) == 3);
+  check_contains(router.err, fmt::format("the bootstrap process (pid {}) has not answered", bootstrap));
+  check_contains(router.err, "(--silence-s)");
+  CHECK(is_gone(bootstrap));
+}
+
 TEST_CASE("a worker that stands still ends the replay in bounded time") {
   long_replay r;
   kill(r.prefill, SIGSTOP);

@@ -6,14 +6,19 @@
 #include "tools/replay/trace.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <memory>
 #include <string>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace handoff::tools {
 namespace {
@@ -23,7 +28,7 @@ using namespace replay;
 struct replay_options {
   std::string trace, model = "llama-3.1-8b", scale = "auto", provider = "auto", sabotage = "none", json;
   std::uint64_t requests = 200, seed = 1;
-  std::uint32_t concurrency = 8, timeout_s = 30;
+  std::uint32_t concurrency = 8, timeout_s = 30, silence_s = 10;
 };
 
 constexpr std::uint32_t page_tokens = defaults::page_tokens;
@@ -58,6 +63,20 @@ expected<scale_choice> choose_scale(const replay_options& o, const std::vector<r
                   format_bytes(needs.pool_bytes))};
 }
 
+/// Found before the replay rather than after it.
+error check_writable(const std::string& path) {
+  if (path.empty()) return {};
+  struct stat info {};
+  const auto folder = std::filesystem::path(path).parent_path();
+  const bool there = stat(path.c_str(), &info) == 0;
+  const auto where = there ? path : folder.empty() ? std::string(".") : folder.string();
+  if (there && S_ISDIR(info.st_mode)) return {errc::invalid_argument, path + ": is a directory", {}};
+  if (access(where.c_str(), W_OK) == 0) return {};
+  return {errc::invalid_argument,
+          fmt::format("--json {}: {}: {}", path, where, std::generic_category().message(errno)),
+          {}};
+}
+
 struct prepared {
   replay_plan plan;
   replay_report report;
@@ -66,6 +85,7 @@ struct prepared {
 
 /// Everything that can be wrong with what was asked for is found here, before anything is started.
 expected<prepared> prepare(const replay_options& o) {
+  if (auto e = check_writable(o.json)) return unexpected(std::move(e));
   const auto geometry = find_geometry(o.model);
   if (!geometry) return unexpected(geometry.error());
   const auto sabotage = parse_sabotage_kind(o.sabotage);
@@ -84,6 +104,7 @@ expected<prepared> prepare(const replay_options& o) {
   p.plan.page_tokens = page_tokens;
   p.plan.concurrency = o.concurrency;
   p.plan.timeout_s = o.timeout_s;
+  p.plan.silence_s = o.silence_s;
   p.plan.pool_pages = choice->needs.pool_pages;
   p.plan.seed = o.seed;
   p.plan.sabotage = *sabotage;
@@ -111,6 +132,7 @@ bool write_json(const std::string& path, const replay_report& report, const erro
 }
 
 int replay(const replay_options& o) {
+  const stop_signals signals;
   auto p = prepare(o);
   if (!p) {
     fmt::print(stderr, "handoff replay: {}\n", p.error().detail);
@@ -121,7 +143,6 @@ int replay(const replay_options& o) {
     std::fflush(stdout);
   };
   say(p->choice);
-  const stop_signals signals;
   const auto problem = router(std::move(p->plan), signals.fd(), say).run(p->report);
 
   const bool clean = !problem && is_clean(p->report);
@@ -166,9 +187,12 @@ void add_replay(CLI::App& app, int& status) {
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "tcp", "shm"}));
   command->add_option("--seed", o->seed, "Of lengths, room ids, page ids, bytes and faults")
-      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
+      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{std::numeric_limits<std::int64_t>::max()}))
       ->capture_default_str();
   command->add_option("--timeout-s", o->timeout_s, "Bound of every phase of a room, in seconds")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 3600u));
+  command->add_option("--silence-s", o->silence_s, "A process that says nothing for so long ends the replay")
       ->capture_default_str()
       ->check(CLI::Range(1u, 3600u));
   command->add_option("--json", o->json, "Write the result to this file as well");

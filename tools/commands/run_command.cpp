@@ -61,6 +61,17 @@ expected<replay::pool_memory> own_pool(const engine_config& config, std::uint64_
   return replay::pool_memory::create(std::move(*layout));
 }
 
+/// Waits for the open rooms; a second signal ends the wait at once.
+error drain_until(runtime& engine, std::chrono::milliseconds bound, const stop_signals& signals) {
+  using clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds step{200};
+  for (const auto deadline = clock::now() + bound;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
+    auto drained = engine.drain(std::clamp(left, std::chrono::milliseconds(0), step));
+    if (!drained || left <= step || signals.take()) return drained;
+  }
+}
+
 error serve(const run_options& o) {
   auto config = load_file(o.file);
   if (!config) return config.error();
@@ -91,7 +102,8 @@ error serve(const run_options& o) {
              (*engine)->control_address(), (*engine)->endpoint());
   std::fflush(stdout);
   signals.wait();
-  auto drained = (*engine)->drain(std::chrono::milliseconds(config->timeouts.drain_ms));
+  (void)signals.take();
+  auto drained = drain_until(**engine, std::chrono::milliseconds(config->timeouts.drain_ms), signals);
   (*engine)->close();
   return drained;
 }
@@ -101,7 +113,10 @@ error serve(const run_options& o) {
 void add_run(CLI::App& app, int& status) {
   auto* run = app.add_subcommand("run", "Serve one engine rank until SIGINT or SIGTERM");
   run->footer(
-      "Prints one line with its addresses when it is ready. Prefill and decode ranks serve a pool of their "
+      "Prints one line with its addresses when it is ready. A signal drains it: no new rooms, and at most\n"
+      "timeouts.drain_ms for the open ones (exit status 5 if some are left); a second signal ends it at "
+      "once.\n"
+      "Prefill and decode ranks serve a pool of their "
       "own\n"
       "for the configured model; an engine that embeds the library brings its pools instead.\n\n"
       "Examples:\n"
@@ -120,7 +135,9 @@ void add_run(CLI::App& app, int& status) {
     const auto problem = serve(*o);
     const bool bad_file = exit_status(problem.code) == exit_usage;  // its lines name the file already
     if (problem) fmt::print(stderr, "{}\n", bad_file ? problem.detail : "handoff run: " + to_string(problem));
-    status = problem.code == errc::invalid_argument ? exit_usage : exit_status(problem.code);
+    status = problem.code == errc::invalid_argument ? exit_usage
+             : problem.code == errc::timed_out      ? exit_rooms  // they outlived the drain
+                                                    : exit_status(problem.code);
   });
 }
 

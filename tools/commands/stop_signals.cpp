@@ -30,4 +30,9 @@ void stop_signals::wait() const {
   }
 }
 
+bool stop_signals::take() const {
+  signalfd_siginfo taken;
+  return read(fd_, &taken, sizeof taken) == sizeof taken;
+}
+
 }  // namespace handoff::tools

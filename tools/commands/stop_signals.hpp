@@ -13,6 +13,8 @@ class stop_signals {
 
   int fd() const { return fd_; }  ///< readable once a signal came
   void wait() const;
+  /// Takes the signal that came, so that the next one is seen; false when none did.
+  bool take() const;
 
  private:
   int fd_;

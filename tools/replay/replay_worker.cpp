@@ -1,5 +1,6 @@
 #include "tools/replay/replay_worker.hpp"
 
+#include "tools/commands/stop_signals.hpp"
 #include "tools/replay/line_channel.hpp"
 #include "tools/replay/process_resources.hpp"
 #include "tools/replay/room_driver.hpp"
@@ -23,6 +24,8 @@ constexpr std::uint64_t settle_ns = 3'000'000'000;
 constexpr int settle_step_ms = 10;
 /// The loop looks at its rooms' deadlines that often when nothing happens.
 constexpr int idle_ms = 500;
+/// While it sweeps its whole pool and takes no orders, the worker says that often that it lives.
+constexpr std::uint64_t breath_ns = 500'000'000;
 
 class worker {
  public:
@@ -50,6 +53,9 @@ class worker {
   error make_engine();
   error serve();
   error obey(const std::string& line);
+  void begin_drain();
+  bool drained() const;
+  void breathe();
   bool take_events();
   resource_counts count() const;
   worker_summary summarize();
@@ -59,6 +65,10 @@ class worker {
 
   int input_, output_;
   line_reader reader_;
+  tools::stop_signals signals_;
+  std::uint64_t breath_ns_ = 0;          ///< of the last one
+  std::uint64_t drain_deadline_ns_ = 0;  ///< 0: not asked to end
+  std::uint32_t drain_ms_ = 0;
   std::optional<worker_setup> setup_;
   std::optional<page_oracle> oracle_;
   std::optional<page_allocator> pages_;
@@ -92,6 +102,7 @@ error worker::set_up() {
 error worker::make_engine() {
   auto config = make_worker_config(*setup_);
   if (!config) return config.error();
+  drain_ms_ = config->timeouts.drain_ms;
   runtime_options options;
   options.config = std::move(*config);
   options.role = setup_->role;
@@ -114,7 +125,10 @@ error worker::make_engine() {
   oracle_.emplace(std::move(*memory), setup_->seed, side);
   pages_.emplace(setup_->pages, mix(setup_->seed + static_cast<std::uint64_t>(setup_->role)));
   if (setup_->sabotage == sabotage_kind::stale_page && side == pool_side::sink) oracle_->age_all();
-  for (std::uint64_t item = 0; item < oracle_->items(setup_->pages); ++item) oracle_->poison(item);
+  for (std::uint64_t item = 0; item < oracle_->items(setup_->pages); ++item) {
+    oracle_->poison(item);
+    breathe();
+  }
 
   const auto component = engine_->register_pool(oracle_->memory().describe());
   if (!component) return component.error();
@@ -131,10 +145,13 @@ error worker::serve() {
       if (auto e = obey(*line)) return e;
     bool busy = take_events();
     busy |= driver_ && driver_->work();
-    std::array<pollfd, 2> waits{{{input_, POLLIN, 0}, {engine_->wait_fd(), POLLIN, 0}}};
+    if (drained()) break;
+    std::array<pollfd, 3> waits{
+        {{input_, POLLIN, 0}, {engine_->wait_fd(), POLLIN, 0}, {signals_.fd(), POLLIN, 0}}};
     // Events that come between the look above and the wait make `arm` say no.
     const int timeout_ms = busy || !engine_->arm() ? 0 : idle_ms;
     poll(waits.data(), waits.size(), timeout_ms);
+    if (waits[2].revents != 0 && signals_.take()) begin_drain();
     if (waits[0].revents == 0) continue;
     const auto state = reader_.fill();
     if (!state) return state.error();
@@ -174,6 +191,25 @@ error worker::obey(const std::string& line) {
             {}};
   }
   return {};
+}
+
+/// A signal from outside: the open rooms may end, as under any engine that is told to stop; then this worker
+/// does.
+void worker::begin_drain() {
+  (void)engine_->drain(
+      std::chrono::milliseconds(0));  // the rooms need this thread, so it does not wait for them
+  drain_deadline_ns_ = now_ns() + std::uint64_t{drain_ms_} * 1'000'000;
+}
+
+bool worker::drained() const {
+  if (drain_deadline_ns_ == 0) return false;
+  return !driver_ || driver_->idle() || now_ns() >= drain_deadline_ns_;
+}
+
+void worker::breathe() {
+  if (now_ns() - breath_ns_ < breath_ns) return;
+  breath_ns_ = now_ns();
+  (void)write_line(output_, make_line(kind::pong));
 }
 
 resource_counts worker::count() const {
@@ -249,6 +285,7 @@ void worker::check_memory(worker_summary& summary) {
     summary.findings.push_back(fmt::format("{}: {}", role, *broken));
   const auto buffers = oracle_->memory().buffers().size();
   for (std::uint64_t item = 0; item < oracle_->items(setup_->pages); ++item) {
+    breathe();
     if (pages_->owner({static_cast<std::uint32_t>(item / buffers)})) continue;
     const auto found = oracle_->verify_untouched(item);
     if (!found) continue;

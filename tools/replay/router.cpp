@@ -24,7 +24,10 @@ constexpr std::chrono::milliseconds hurry{2'000};
 }  // namespace
 
 router::router(replay_plan plan, int interrupt_fd, std::function<void(const std::string&)> say)
-    : plan_(std::move(plan)), say_(std::move(say)), workers_(interrupt_fd), random_(plan_.seed) {}
+    : plan_(std::move(plan)),
+      say_(std::move(say)),
+      workers_(interrupt_fd, std::chrono::seconds(plan_.silence_s)),
+      random_(plan_.seed) {}
 
 error router::run(replay_report& report) {
   report_ = &report;
@@ -56,7 +59,6 @@ error router::start_workers() {
     if (auto e = start_worker(role, bootstrap)) return e;
   for (const auto role : {engine_role::prefill, engine_role::decode})
     if (auto e = wait_ready(role, endpoint)) return e;
-  workers_.allow_silence(worker_group::silence_when_running);
   return {};
 }
 
@@ -94,7 +96,6 @@ error router::mark() {
 }
 
 error router::finish() {
-  workers_.allow_silence(worker_group::silence_when_sweeping);
   for (const auto role : {engine_role::prefill, engine_role::decode})
     if (auto e = workers_.send(role, make_line(kind::finish))) return e;
   std::array<std::optional<worker_summary>, 2> summaries;

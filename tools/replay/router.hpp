@@ -19,6 +19,7 @@ struct replay_plan {
   std::string model, provider;
   std::uint64_t bytes_per_token = 0;
   std::uint32_t page_tokens = 0, concurrency = 0, timeout_s = 0;
+  std::uint32_t silence_s = 0;  ///< a process that says nothing for so long ends the replay
   std::uint64_t pool_pages = 0, seed = 0;
   sabotage_kind sabotage = sabotage_kind::none;
 };

@@ -189,6 +189,9 @@ expected<std::vector<request>> read_trace_file(const std::string& path, std::uin
   if (stat(path.c_str(), &info) != 0)
     return fail(errc::invalid_argument, fmt::format("{}: {}", path, std::generic_category().message(errno)));
   if (S_ISDIR(info.st_mode)) return fail(errc::invalid_argument, fmt::format("{}: is a directory", path));
+  // A pipe without a writer would block for ever.
+  if (!S_ISREG(info.st_mode))
+    return fail(errc::invalid_argument, fmt::format("{}: is no regular file", path));
   std::ifstream in(path, std::ios::binary);
   if (!in)
     return fail(errc::invalid_argument, fmt::format("{}: {}", path, std::generic_category().message(errno)));

@@ -38,11 +38,6 @@ error worker_group::send(engine_role role, const std::string& line) {
           {}};
 }
 
-void worker_group::allow_silence(std::chrono::milliseconds bound) {
-  silence_ = bound;
-  for (auto& [role, w] : workers_) w.heard_ns = now_ns();
-}
-
 /// A ping that cannot be written is no news: the worker's end or its silence tells.
 void worker_group::ping() {
   if (now_ns() - pinged_ns_ < ping_ns) return;
@@ -55,7 +50,7 @@ error worker_group::check_silence() const {
     const auto silent_ms = (now_ns() - w.heard_ns) / 1'000'000;
     if (silent_ms > static_cast<std::uint64_t>(silence_.count()))
       return {errc::peer_gone,
-              fmt::format("the {} process (pid {}) has not answered for {} ms", to_string(role),
+              fmt::format("the {} process (pid {}) has not answered for {} ms (--silence-s)", to_string(role),
                           w.process.pid(), silent_ms),
               {}};
   }

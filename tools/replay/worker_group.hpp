@@ -17,19 +17,18 @@ namespace handoff::replay {
 
 class worker_group {
  public:
-  /// A worker that computes answers within milliseconds; one that sweeps its whole pool takes longer.
-  static constexpr std::chrono::seconds silence_when_running{10}, silence_when_sweeping{120};
   /// An ordered end closes endpoints and joins threads.
   static constexpr std::chrono::milliseconds patience{10'000};
 
   /// @param interrupt_fd readable when the user wants an end
-  explicit worker_group(int interrupt_fd) : interrupt_fd_(interrupt_fd) {}
+  /// @param silence how long a worker may say nothing: it answers pings, and speaks up while it sweeps its
+  /// pool
+  worker_group(int interrupt_fd, std::chrono::milliseconds silence)
+      : interrupt_fd_(interrupt_fd), silence_(silence) {}
 
   /// Starts the process and hands it its setup; its `ready` line comes through `wait`.
   error start(const worker_setup& setup);
   error send(engine_role role, const std::string& line);
-  /// How long a worker may say nothing, though it is asked every second.
-  void allow_silence(std::chrono::milliseconds bound);
 
   struct message {
     engine_role role;
@@ -61,7 +60,7 @@ class worker_group {
   int interrupt_fd_;
   std::map<engine_role, worker> workers_;
   std::vector<message> kept_;  ///< came while another one was expected
-  std::chrono::milliseconds silence_ = silence_when_sweeping;
+  std::chrono::milliseconds silence_;
   std::uint64_t pinged_ns_ = 0;
 };
 
