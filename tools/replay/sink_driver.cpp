@@ -48,6 +48,7 @@ class sink_driver final : public room_driver {
 
   void publish(room& r) {
     if (auto e = context_.engine.publish(r.place.room, spans(r), r.place.tokens)) {
+      if (e.code == errc::room_unknown) return;  // it has ended meanwhile: its verdict follows and says why
       note_failure(r, e);
       context_.engine.abort(r.place.room, e.detail);
     }
