@@ -122,6 +122,7 @@ class runtime {
   /// The engine is about to wait on `wait_fd`; returns false when events are there already.
   bool arm();
   int wait_fd() const;
+  /// A success that the engine has not taken yet stands: commit it, or abort again to give its row up unread.
   error abort(room_id room, std::string_view reason);
   /// true: no byte of this room is read or written here any more.
   bool quiesce(room_id room, std::chrono::milliseconds deadline);

@@ -88,14 +88,9 @@ void sink_rooms::on(const abort_call& call) {
   if (auto i = rooms_.find(call.room); i != rooms_.end()) {
     return step(i->second, [&](auto& machine, auto now, auto& out) { machine.abort(reason, now, out); });
   }
-  // A room that succeeded and was never committed gives its slot back.
-  const auto* grave = desk_.graves.find(call.room);
-  if (!grave)  // remembered, should the announce come after it
-    return desk_.graves.bury({call.room, {}}, kv_poll::failed, std::move(reason), true, now_);
-  if (auto i = uncommitted_.find(grave->key); i != uncommitted_.end()) {
-    clear_stamp(desk_.row(i->second));
-    on(commit_call{grave->key, i->second});
-  }
+  // A room that has succeeded meanwhile stays so: the engine finds its row when it hears of it.
+  if (!desk_.graves.find(call.room))  // remembered, should the announce come after it
+    desk_.graves.bury({call.room, {}}, kv_poll::failed, std::move(reason), true, now_);
 }
 
 bool sink_rooms::quiet(const quiesce_call& call) const {

@@ -109,10 +109,13 @@ error source_rooms::no_room() const {
 source_rooms::room* source_rooms::room_for(const peer_view& from, room_key key, rank_coord source,
                                            rank_coord sink, bool may_open) {
   auto i = rooms_.find(key.room);
-  if (i != rooms_.end()) return &i->second;
-  desk_.graves.adopt(key);
+  bool open_here = i != rooms_.end();
+  if (!open_here) desk_.graves.adopt(key);
   const auto* grave = desk_.graves.find(key.room);
-  if (grave && key.attempt <= grave->key.attempt) {
+  bool ended = grave && key.attempt <= grave->key.attempt;
+  // A new offer does not adopt an attempt that has ended: its pages are free on the other side.
+  if (open_here && (!ended || i->second.machine.key().attempt.value != 0)) return &i->second;
+  if (ended) {
     // Ended here: what a late message must hear is why.
     if (may_open && grave->poll == kv_poll::failed)
       engine_.send(frame_call{from.peer, abort_message{key, source, sink, true, grave->reason}});

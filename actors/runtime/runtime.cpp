@@ -131,8 +131,7 @@ error runtime::commit(room_id room, metadata_row& row) {
     return {errc::room_state, fmt::format("room {} has no success to commit", room.value), {}};
   auto [event, slot] = i->second;
   s.succeeded.erase(i);
-  auto memory =
-      std::span(s.sink_rows).subspan(std::size_t{slot.value} * row_schema::row_bytes, row_schema::row_bytes);
+  auto memory = s.sink_row(slot);
   auto read = read_row(memory, event.key);
   clear_stamp(memory);
   if (!s.closed) tell(s.decode, commit_call{event.key, slot});
@@ -168,7 +167,13 @@ error runtime::abort(room_id room, std::string_view reason) {
   if (s.closed || !s.started || !s.prefill) return {};
   abort_call call{room, {errc::aborted, std::string(reason.substr(0, limits::error_detail_bytes)), {}}};
   if (s.busy(room_side::source, room)) tell(s.prefill, call);
-  if (s.busy(room_side::sink, room) || s.succeeded.erase(room) > 0) tell(s.decode, call);
+  if (s.busy(room_side::sink, room)) tell(s.decode, call);
+  if (auto i = s.succeeded.find(room); i != s.succeeded.end()) {  // its row is given up unread
+    auto [event, slot] = i->second;
+    s.succeeded.erase(i);
+    clear_stamp(s.sink_row(slot));
+    tell(s.decode, commit_call{event.key, slot});
+  }
   return {};
 }
 

@@ -7,9 +7,11 @@
 #include "actors/runtime.hpp"
 #include "actors/runtime/verdict_queue.hpp"
 #include "config/token_file.hpp"
+#include "messages/metadata_row.hpp"
 #include "transport/transport.hpp"
 
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -55,6 +57,10 @@ struct runtime::impl {
   void announce_rank();
   status_report ask_status();
   bool quiet(const quiesce_call& call, std::chrono::milliseconds deadline);
+  std::span<std::byte> sink_row(slot_id slot) {
+    return std::span(sink_rows).subspan(std::size_t{slot.value} * row_schema::row_bytes,
+                                        row_schema::row_bytes);
+  }
   bool busy(room_side side, room_id room) const { return active[side == room_side::sink].contains(room); }
 
   runtime_options options;

@@ -102,6 +102,29 @@ TEST_CASE("source rooms: an abort of the attempt that waits is remembered with i
   CHECK(s.baseline());
 }
 
+TEST_CASE("source rooms: a new offer does not adopt an attempt that has ended") {
+  bare_source s;
+  constexpr room_key first{room, {1}}, second{room, {2}};
+  s.offer(room);
+  s.announce(first, "sink", 1);
+  s.peer_abort(first, "sink");
+  CHECK(s.verdict(room) == kv_poll::failed);
+  s.forget(room);
+  s.offer(room);
+  s.take_said();
+  s.announce(first, "sink", 1);  // overtaken by their own abort
+  s.publish(first, "sink");
+  CHECK(s.take_said() == "abort(aborted)>1; abort(aborted)>1");
+  CHECK(s.verdict(room) == std::nullopt);
+  s.announce(second, "sink", 1);
+  s.publish(second, "sink");
+  CHECK(s.verdict(room) == kv_poll::waiting_for_input);
+  s.send(room, 0, tokens);
+  s.confirm(second, "sink", true);
+  CHECK(s.verdict(room) == kv_poll::success);
+  CHECK(s.baseline());
+}
+
 TEST_CASE("source rooms: an abort of the engine ahead of its room ends offer and sink, for a while") {
   bare_source s(120s, 60s);
   s.abort(room, "client left");
@@ -162,7 +185,7 @@ TEST_CASE("source rooms: a room that is open is not taken by a second offer, how
   CHECK(s.baseline());
 }
 
-TEST_CASE("sink rooms: an abort after success gives the row's slot back") {
+TEST_CASE("sink rooms: a success stands that an abort meets; its row given up unread frees the slot") {
   bare_sink s;
   constexpr room_key key{room, {1}};
   s.tell(announce_call{room, "prefill-0", ""});
@@ -175,6 +198,9 @@ TEST_CASE("sink rooms: an abort after success gives the row's slot back") {
   CHECK(s.tell(room_frame{s.r.prefill(), done}) == "success 1; released 1");
   CHECK(s.rooms->desk().slots.used() == 1);  // the row is the engine's until it took it
   CHECK(s.tell(abort_call{room, {errc::aborted, "client left", {}}}) == "");
+  CHECK(read_row(std::span(s.rows).subspan(at_slot, row_schema::row_bytes), key));
+  CHECK(s.rooms->desk().slots.used() == 1);
+  CHECK(s.tell(commit_call{key, done.slot}) == "");
   CHECK(s.rooms->desk().slots.used() == 0);
   CHECK(s.rooms->desk().leases.counts() == lease_counts{});
 }
