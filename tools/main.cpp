@@ -47,6 +47,7 @@ int main(int argc, char** argv) {
       "provider; 5 rooms failed; 1 anything else.\n\n"
       "Examples:\n"
       "  handoff replay\n"
+      "  handoff sim --rooms 20000 --faults all\n"
       "  handoff config check engine.json\n"
       "  handoff run engine.json --role bootstrap");
   int status = 0;
@@ -54,6 +55,7 @@ int main(int argc, char** argv) {
   handoff::tools::add_config(app, status);
   handoff::tools::add_replay(app, status);
   handoff::tools::add_drain(app, status);
+  handoff::tools::add_sim(app, status);
   add_replay_worker(app, status);
   try {
     app.parse(argc, argv);

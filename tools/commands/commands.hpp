@@ -16,5 +16,6 @@ void add_run(CLI::App& app, int& status);
 void add_config(CLI::App& app, int& status);
 void add_replay(CLI::App& app, int& status);
 void add_drain(CLI::App& app, int& status);
+void add_sim(CLI::App& app, int& status);
 
 }  // namespace handoff::tools

@@ -4,6 +4,12 @@
 
 namespace handoff::sim {
 
+namespace {
+
+constexpr unsigned spins_max = 1000;
+
+}  // namespace
+
 host::host(kernel& k, std::size_t slot, engine_identity self, transport::settings limits, duration skew,
            int drift_ppm)
     : k_(k),
@@ -85,11 +91,16 @@ void host::arm(part p, time_point local_deadline) {
   auto& t = timers_[static_cast<std::size_t>(p)];
   const auto at = world_time_of(local_deadline);
   if (t.pending && t.at <= at) return;
-  t = {true, at};
+  t.pending = true;
+  t.at = at;
   k_.wire.at(at, index_, [this, p, at] {
     auto& mine = timers_[static_cast<std::size_t>(p)];
     if (!mine.pending || mine.at != at) return;
     mine.pending = false;
+    if (k_.now() - mine.window > 1ms) mine.window = k_.now(), mine.fired = 0;
+    // Left unarmed then: the rooms' bounds tell the rest.
+    if (++mine.fired > spins_max)
+      return k_.violate(name(), "a timer fires {} times in a millisecond", spins_max);
     tick(p);
   });
 }

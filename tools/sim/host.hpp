@@ -67,6 +67,8 @@ class host : public transport::event_sink {
   struct timer {
     bool pending = false;
     time_point at;
+    time_point window;  ///< of 1 ms, in which it fired `fired` times
+    unsigned fired = 0;
   };
   time_point world_time_of(time_point local) const;
 

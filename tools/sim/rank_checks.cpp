@@ -95,6 +95,8 @@ void rank_host::check_event(room_side side, const queued_event& queued) {
     room.code = e.code;
     room.reason = e.reason.data();
     if (side == room_side::sink && e.poll == kv_poll::success) check_success(room, queued.slot);
+    if (side == room_side::sink && e.poll == kv_poll::failed && !room.pages.empty())
+      check_proven(room, e.proven_tokens);
   } else {
     if (!is_terminal(room.poll))
       k_.violate(name(), "{} ({}): released before it ended", to_string(e.key), text(side));
@@ -103,7 +105,7 @@ void rank_host::check_event(room_side side, const queued_event& queued) {
       k_.violate(name(), "{} ({}): ended after {} ms, its bound is {} ms", to_string(e.key), text(side),
                  took / 1ms, room.bound / 1ms);
     exposed_[number(side)].erase(e.key.room);
-    ends_.push_back({side, room.plan, e.key, index(), room.poll, room.code, room.reason});
+    ends_.push_back({side, room.plan, e.key, room.offer, room.poll, room.code, room.reason});
     // The engine may use them again at once, and a reader or writer that is left is found out.
     if (side == room_side::source || room.poll == kv_poll::failed) free_pages(room.pages);
   }
@@ -115,11 +117,12 @@ void rank_host::check_event(room_side side, const queued_event& queued) {
 }
 
 /// Coverage, byte by byte: all that the room owed is here and of one offer; the row is of this attempt.
-void rank_host::check_success(const engine_room& room, slot_id slot) {
+void rank_host::check_success(engine_room& room, slot_id slot) {
   const auto row = read_row(
       memory_.sink_rows().subspan(std::size_t{slot.value} * row_schema::row_bytes, row_schema::row_bytes),
       room.key);
   if (!row) return k_.violate(name(), "{} succeeded: {}", to_string(room.key), to_string(row.error()));
+  room.offer = static_cast<std::uint16_t>(row->first_token);
   for (std::size_t b = 0; b < memory_.buffers(); ++b) {
     const auto& layout = memory_.layout()->buffers[b];
     for (auto t = room.prefix; t < room.tokens; ++t) {
@@ -133,6 +136,23 @@ void rank_host::check_success(const engine_room& room, slot_id slot) {
     }
   }
   ++k_.counts.other["successes compared word by word"];
+}
+
+/// What a failed room is told to have is there, in every buffer.
+void rank_host::check_proven(const engine_room& room, const proven_by_component& proven) {
+  for (std::size_t b = 0; b < memory_.buffers(); ++b) {
+    const auto& layout = memory_.layout()->buffers[b];
+    const auto end = room.prefix + proven[layout.component.value];
+    for (auto t = room.prefix; t < end; ++t) {
+      const auto bits =
+          memory_.read(b, room.pages[layout.component.value][t / layout.page_tokens], t % layout.page_tokens);
+      const auto w = word::of(bits);
+      if (w && w->token == t && w->buffer == b && offers_[w->offer].room == room.key.room) continue;
+      return k_.violate(name(), "{} failed with tokens [{}, {}) proven, but token {} of buffer {} is {:#x}",
+                        to_string(room.key), room.prefix, end, t, b, bits);
+    }
+    k_.counts.other["proven words of failed rooms compared"] += end - room.prefix;
+  }
 }
 
 // -- always ------------------------------------------------------------------------------------------------
@@ -165,6 +185,16 @@ void rank_host::check_gate() {
   if (sink_.desk().leases.move_gate_open() != exposed_[1].empty())
     k_.violate(name(), "the sink's move gate is {} with {} rooms exposed",
                exposed_[1].empty() ? "shut" : "open", exposed_[1].size());
+}
+
+/// A source that has seen a newer attempt is no longer in an older one.
+void rank_host::check_superseded(const room_message& message) {
+  if (std::holds_alternative<room_result_message>(message)) return;
+  const auto key = std::visit([](const auto& m) { return m.key; }, message);
+  const auto* room = find(room_side::source, key.room);
+  if (room != nullptr && room->key.attempt.value != 0 && room->key.attempt < key.attempt &&
+      !is_terminal(room->poll))
+    k_.violate(name(), "{} goes on although attempt {} has begun", to_string(room->key), key.attempt.value);
 }
 
 // -- at the end --------------------------------------------------------------------------------------------

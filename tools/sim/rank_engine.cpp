@@ -126,19 +126,20 @@ void rank_host::abort(room_id room, const std::string& why) {
   k_.trace(name(), "aborts room {}: {}", room.value, why);
   if (knows(room_side::source, room))
     post(part::engine, part::source, [this, call] { feed<part::source>(call); });
+  if (knows(room_side::sink, room)) post(part::engine, part::sink, [this, call] { feed<part::sink>(call); });
   const auto i = succeeded_.find(room);
-  if (i != succeeded_.end()) {
-    free_pages(i->second.second.pages);
-    succeeded_.erase(i);
-  } else if (!knows(room_side::sink, room)) {
-    return;
-  }
-  post(part::engine, part::sink, [this, call] { feed<part::sink>(call); });
+  if (i == succeeded_.end()) return;
+  const auto [queued, record] = std::move(i->second);
+  succeeded_.erase(i);
+  clear_stamp(memory_.sink_rows().subspan(std::size_t{queued.slot.value} * row_schema::row_bytes,
+                                          row_schema::row_bytes));
+  post(part::engine, part::sink,
+       [this, given_up = commit_call{queued.event.key, queued.slot}] { feed<part::sink>(given_up); });
+  free_pages(record.pages);
 }
 
 void rank_host::quiesce(room_id room) {
   for (auto side : {room_side::source, room_side::sink}) {
-    if (!knows(side, room)) continue;
     const auto to = side == room_side::source ? part::source : part::sink;
     post(part::engine, to, [this, side, room] {
       const bool quiet = side == room_side::source ? source_.quiet({room}) : sink_.quiet({room});
@@ -178,6 +179,10 @@ void rank_host::free_pages(const std::vector<std::vector<page_id>>& pages) {
 // -- events ------------------------------------------------------------------------------------------------
 
 void rank_host::events_port::push(room_side side, const queued_event& event) {
+  const auto* room = me.find(side, event.event.key.room);
+  if (me.settings_.planted && event.event.what == room_event::kind::released && side == room_side::sink &&
+      room != nullptr && room->code == errc::aborted)
+    return;
   me.check_event(side, event);
 }
 

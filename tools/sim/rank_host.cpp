@@ -9,9 +9,10 @@ namespace {
 source_rooms_settings source_settings(const rank_settings& s, pool_memory& memory,
                                       const engine_identity& self, std::shared_ptr<event_port> events,
                                       const logger& log) {
-  source_rooms_settings out{s.source,
-                            {memory.layout(), std::move(events), memory.source_rows(), s.slots, s.rooms_max,
-                             s.tombstones_max, s.tombstones, log}};
+  source_rooms_settings out;
+  out.rooms = s.source;
+  out.desk = {memory.layout(), std::move(events), memory.source_rows(), s.slots,
+              s.rooms_max,     s.tombstones_max,  s.tombstones,         log};
   out.rooms.layout = memory.layout();
   out.rooms.metadata_region = memory.source_row_region();
   out.rooms.origin = self.engine;
@@ -20,9 +21,10 @@ source_rooms_settings source_settings(const rank_settings& s, pool_memory& memor
 
 sink_rooms_settings sink_settings(const rank_settings& s, pool_memory& memory, const engine_identity& self,
                                   std::shared_ptr<event_port> events, const logger& log) {
-  sink_rooms_settings out{s.sink,
-                          {memory.layout(), std::move(events), memory.sink_rows(), s.slots, s.rooms_max,
-                           s.tombstones_max, s.tombstones, log}};
+  sink_rooms_settings out;
+  out.rooms = s.sink;
+  out.desk = {memory.layout(), std::move(events), memory.sink_rows(), s.slots,
+              s.rooms_max,     s.tombstones_max,  s.tombstones,       log};
   out.rooms.layout = memory.layout();
   out.rooms.origin = self.engine;
   return out;
@@ -171,6 +173,16 @@ void rank_host::rooms_port::submit(submit_call call) {
 
 void rank_host::rooms_port::send(frame_call call) {
   if (const auto* m = std::get_if<publish_message>(&call.message)) me.exposed_[1].insert(m->key.room);
+  if (const auto* m = std::get_if<announce_message>(&call.message)) {
+    // Repeated by the same call it renews; another call is another attempt.
+    auto& [last, since] = me.last_attempt_[m->key.room];
+    const auto* room = me.find(room_side::sink, m->key.room);
+    const auto call = room != nullptr ? room->since : time_point{};
+    if (m->key.attempt < last || (m->key.attempt == last && call != since))
+      me.k_.violate(me.name(), "{} is announced after attempt {}", to_string(m->key), last.value);
+    last = m->key.attempt;
+    since = call;
+  }
   me.k_.trace(
       me.name(), "{} {} to peer {}", std::visit([](const auto& m) { return to_string(m.key); }, call.message),
       std::visit([](const auto& m) { return to_string(std::decay_t<decltype(m)>::type); }, call.message),
@@ -201,6 +213,7 @@ void rank_host::desk_port::resolve(const std::string& peer, rank_coord rank, eng
 void rank_host::desk_port::tell_source(rank_event event) {
   me.post(part::desk, part::source, [this, event = std::move(event)]() mutable {
     std::visit([&](auto& e) { me.feed<part::source>(e); }, event);
+    if (const auto* frame = std::get_if<room_frame>(&event)) me.check_superseded(frame->message);
   });
 }
 void rank_host::desk_port::tell_sink(rank_event event) {

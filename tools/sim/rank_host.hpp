@@ -37,6 +37,7 @@ struct rank_settings {
   std::uint32_t slots = 24, rooms_max = 64, tombstones_max = 4096, peers_max = 16;
   std::size_t events_max = 256;
   std::uint64_t long_pages = 48;
+  bool planted = false;  ///< see world_options
 };
 
 /// One room on one side of this engine, from its call until `released`.
@@ -59,7 +60,7 @@ struct room_end {
   room_side side = room_side::source;
   std::size_t plan = 0;
   room_key key;
-  std::size_t process = 0;
+  std::uint16_t offer = 0;  ///< source: its own; sink: of a success, whose bytes it has
   kv_poll poll = kv_poll::failed;
   errc code = errc::ok;
   std::string reason;
@@ -169,8 +170,10 @@ class rank_host final : public host {
   }
   void take_events();
   void check_event(room_side side, const queued_event& queued);
-  void check_success(const engine_room& room, slot_id slot);
+  void check_success(engine_room& room, slot_id slot);
+  void check_proven(const engine_room& room, const proven_by_component& proven);
   void check_gate();
+  void check_superseded(const room_message& message);
   void check_landing_row(const place& at, std::span<const std::byte> source);
   void note_submit(const submit_call& call);
   std::uint64_t capacity_left() const { return queue_.size() < settings_.events_max; }
@@ -199,6 +202,7 @@ class rank_host final : public host {
   bool take_pending_ = false;
   duration stall_{};
   std::vector<std::deque<page_id>> free_;
+  std::unordered_map<room_id, std::pair<attempt_id, time_point>> last_attempt_;  ///< announced, of which call
   std::set<room_id> exposed_[2];  ///< by what left through the ports
 };
 

@@ -53,12 +53,31 @@ void workload::plan_room(std::uint32_t number) {
 void workload::start() {
   for (std::size_t i = 0; i < rooms_.size(); ++i) {
     auto& r = rooms_[i];
-    if (options_.without_rooms.contains(static_cast<std::uint32_t>(i))) continue;
+    if (options_.only_rooms && !options_.only_rooms->contains(static_cast<std::uint32_t>(i))) continue;
     ++k_.counts.rooms;
     open_sides_ += 2;
     const auto at = r.random.between(20ms, 1500ms);
     for (auto side : {room_side::source, room_side::sink}) begin(i, side, at + pause(r, 20ms));
   }
+}
+
+void workload::start_aftermath() {
+  stopped_ = false;
+  active_.reset();
+  for (std::uint32_t source = 0; source < options_.prefill; ++source)
+    for (std::uint32_t sink = 0; sink < options_.decode; ++sink) {
+      const auto plan = rooms_.size();
+      plan_room(static_cast<std::uint32_t>(plan) + options_.rooms * 1000);
+      auto& r = rooms_.back();
+      r.after_storm = true;
+      r.tries_max = 1;
+      r.peer = fmt::format("prefill-{}", source);
+      r.sides[0].slot = 1 + source;
+      r.sides[1].slot = 1 + options_.prefill + sink;
+      aftermath_ += 2;
+      open_sides_ += 2;
+      for (auto side : {room_side::source, room_side::sink}) begin(plan, side, duration(0));
+    }
 }
 
 void workload::begin(std::size_t plan, room_side side, duration d) {
@@ -152,6 +171,7 @@ void workload::on_event(rank_host& rank, const engine_room& room, const queued_e
   auto& r = rooms_[room.plan];
   const auto& e = event.event;
   const auto plan = room.plan;
+  if (e.what == room_event::kind::released && r.after_storm && room.poll == kv_poll::success) --aftermath_;
   if (e.what == room_event::kind::released) return again(plan, e.side, room.poll != kv_poll::success);
   if (e.side == room_side::source) {
     if (e.poll == kv_poll::waiting_for_input) send_chunks(plan, rank);

@@ -21,6 +21,10 @@ class workload final : public engine_logic {
   void start();
   /// Rooms of that slot whose process died are tried again, or not.
   void restarted(std::size_t slot);
+  /// After the storm: one room for each pair, without any trouble, that must succeed.
+  void start_aftermath();
+  /// How many of those did not succeed.
+  std::size_t failed_aftermath() const { return aftermath_; }
   /// No side is tried again from now on.
   void stop() { stopped_ = true; }
   bool over() const { return open_sides_ == 0; }
@@ -39,6 +43,7 @@ class workload final : public engine_logic {
     std::string peer;
     std::uint64_t tokens = 0, prefix = 0;
     unsigned tries_max = 1;
+    bool after_storm = false;
     dice random{0};
     side_state sides[2];
   };
@@ -64,6 +69,7 @@ class workload final : public engine_logic {
   std::function<void(duration, std::function<void()>)> at_router_;
   std::vector<room_plan> rooms_;
   std::size_t open_sides_ = 0;
+  std::size_t aftermath_ = 0;  ///< rooms after the storm that have not succeeded on both sides
   bool stopped_ = false;
 };
 

@@ -5,6 +5,7 @@
 #include "tools/sim/tally.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,17 +17,19 @@ struct world_options {
   std::uint32_t rooms = 40;
   std::uint32_t prefill = 2, decode = 2;
   fault_set faults;
-  /// Left out by number, to find what a failure needs.
-  std::set<std::uint32_t> without_rooms, without_events;
+  double share = 0;  ///< of the faults that one world suffers; 0: all of a few, some of many
+  /// By number: the only ones that happen; unset: all. What is left out does not change the others.
+  std::optional<std::set<std::uint32_t>> only_rooms, only_events;
   bool traced = false;  ///< keep the list of events
+  /// A mistake to be found: an engine never hears of the release of a sink room that was aborted.
+  bool planted = false;
 };
 
 struct world_result {
   std::vector<std::string> violations;  ///< what broke; empty is good
   std::vector<std::string> lines;       ///< the list of events, if traced
   std::uint64_t digest = 0;             ///< equal digests: the same happened
-  std::uint32_t rooms = 0;              ///< that were not left out
-  std::uint32_t events = 0;             ///< freezes, crashes, partitions and so on that the seed has
+  std::set<std::uint32_t> events;       ///< numbers of the crashes, partitions and so on that happened
   fault_set active;                     ///< what this seed suffers of what it may
   tally counts;
 };

@@ -29,6 +29,7 @@ struct link_faults {
 /// How often each fault occurred in a world; a chaos test prints it.
 struct fault_counts {
   std::uint64_t frames_lost = 0, frames_duplicated = 0, frames_reordered = 0, frames_to_nobody = 0;
+  std::uint64_t slowed = 0;       ///< frames, writes and completions that took slow_delay more
   std::uint64_t held = 0;         ///< frames, writes and completions that waited for a cut link
   std::uint64_t frames_late = 0;  ///< dropped by the sequence check, or delivered where raw
   std::uint64_t posts_refused = 0, posts_failed = 0, completions_failed = 0, completions_lost = 0;

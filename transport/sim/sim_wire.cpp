@@ -94,7 +94,9 @@ duration sim_wire::delay(const link_faults& faults) {
   const auto spread =
       static_cast<std::uint64_t>(std::max<duration::rep>(0, (faults.delay_max - faults.delay_min).count()));
   const duration base = faults.delay_min + duration(random_() % (spread + 1));
-  return chance(faults.slow) ? base + faults.slow_delay : base;
+  if (!chance(faults.slow)) return base;
+  ++counts.slowed;
+  return base + faults.slow_delay;
 }
 
 time_point sim_wire::in_order(link_state& link) {
