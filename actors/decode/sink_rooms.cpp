@@ -30,7 +30,7 @@ void sink_rooms::on(announce_call& call) {
                              ? fmt::format("limits.rooms = {} sink rooms are open", settings_.desk.rooms_max)
                              : "the engine does not take its events",
                          settings_.rooms.origin});
-  room fresh{receiver_machine(key, settings_.rooms, std::move(call.label), now_), {}, {}};
+  room fresh{receiver_machine(key, settings_.rooms, std::move(call.label), now_), {}, {}, call.peer};
   auto& r = rooms_.emplace(call.room, std::move(fresh)).first->second;
   auto peer = peers_by_name_.find(call.peer);
   if (peer == peers_by_name_.end()) {
@@ -145,15 +145,25 @@ void sink_rooms::on(const peer_up& peer) {
   peers_by_name_[peer.asked] = peer.view;
   auto waiting = std::move(waiting_[peer.asked]);
   waiting_.erase(peer.asked);
-  for (auto id : waiting) {
-    if (auto i = rooms_.find(id); i != rooms_.end()) {
+  auto untold = std::move(untold_[peer.asked]);
+  untold_.erase(peer.asked);
+  for (auto id : waiting)
+    if (auto i = rooms_.find(id); i != rooms_.end())
       step(i->second, [&](auto& machine, auto now, auto& out) { machine.peer_found(peer.view, now, out); });
-    } else if (const auto* grave = desk_.graves.find(id); grave && grave->poll == kv_poll::failed) {
-      // Ended before the source was found: it may hold pages for a room that nobody will announce.
+  for (const auto& ended : untold)
+    if (const auto* grave = desk_.graves.find(ended.room); grave && grave->poll == kv_poll::failed)
+      // It may hold pages for a room that nobody will announce.
       engine_.send({peer.view.peer, abort_message{grave->key, peer.view.identity.rank, settings_.rooms.rank,
                                                   false, grave->reason}});
-    }
-  }
+}
+
+/// What a room's end was told through a session that had broken unnoticed is lost with it.
+void sink_rooms::owe(const room& r) {
+  auto& untold = untold_[r.asked];
+  if (peers_by_name_.contains(r.asked))
+    while (!untold.empty() && untold.front().ended + settings_.silence < now_) untold.pop_front();
+  if (untold.size() >= settings_.desk.rooms_max) untold.pop_front();
+  untold.push_back({r.machine.key().room, now_});
 }
 
 void sink_rooms::on(const connect_failed& what) {
@@ -254,6 +264,7 @@ void sink_rooms::settle(room_id id) {
   desk_.timers.set(id, time_point::max());
   desk_.graves.bury(r.machine.key(), r.machine.poll(), r.machine.reason(), false, now_);
   desk_.gate.forget(r.machine.key());
+  if (r.machine.poll() == kv_poll::failed) owe(r);
   rooms_.erase(i);
   ended_.push_back(id);
 }

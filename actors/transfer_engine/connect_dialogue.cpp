@@ -72,6 +72,7 @@ void peer_desk::on(const control_opened& what) {
   for (auto& [id, p] : peers_) {
     if (p.ticket != what.ticket) continue;
     p.ticket = 0;
+    if (p.connection != 0) close_control(p.connection);  // it was alive: the fabric failed
     p.connection = what.connection.value;
     peer_session_effects effects;
     p.machine.control_reconnected(what.peer.incarnation, now_, effects);
@@ -216,7 +217,12 @@ void peer_desk::on(const control_closed& what) {
     if ((what.ticket != 0 && d.ticket == what.ticket) ||
         (d.connection != 0 && d.connection == what.connection.value)) {
       d.connection = 0;
-      return give_up(d, what.reason);
+      auto reason = what.reason;
+      // Rooms wait for an engine, not for an address.
+      const auto& engine = d.entry.identity.engine;
+      if (!engine.empty() && reason.detail.find(engine) == std::string::npos)
+        reason.detail = fmt::format("engine {}: {}", engine, reason.detail);
+      return give_up(d, std::move(reason));
     }
   for (auto& [id, p] : peers_) {
     bool reconnecting = what.ticket != 0 && p.ticket == what.ticket;
