@@ -71,6 +71,7 @@ struct runtime_status {
   std::uint64_t rooms = 0, rooms_succeeded = 0, rooms_failed = 0, tombstones = 0;
   std::uint64_t leases = 0, leased_pages = 0, quarantined = 0, slots_used = 0;
   std::uint64_t peers = 0, transfers_active = 0, registrations = 0, frames_queued = 0;
+  std::uint64_t actors = 0;
   std::uint64_t bytes_written = 0, writes_posted = 0, frames_sent = 0, frames_received = 0,
                 frames_dropped = 0;
   std::array<std::uint64_t, failure_kind_count> injected{};  ///< failures on purpose, by failure_kind

@@ -218,6 +218,7 @@ runtime_status runtime::status() {
         if (name == "peers") result.peers = value;
     }
   }
+  result.actors = impl_->system ? impl_->system->registry().running() : 0;
   result.rooms = sums["rooms"];
   result.rooms_succeeded = sums["rooms_succeeded"];
   result.rooms_failed = sums["rooms_failed"];

@@ -59,7 +59,8 @@ struct spawn_settings {
 
 }  // namespace
 
-expected<child_process> child_process::start(const std::vector<std::string>& arguments) {
+expected<child_process> child_process::start(const std::vector<std::string>& arguments,
+                                             const std::string& program) {
   int input = -1, output = -1, childs_input = -1, childs_output = -1;
   const auto close_all = [&] {
     for (const int fd : {input, output, childs_input, childs_output})
@@ -79,7 +80,7 @@ expected<child_process> child_process::start(const std::vector<std::string>& arg
   const spawn_settings settings(childs_input, childs_output);
   pid_t pid = -1;
   const int problem =
-      posix_spawn(&pid, "/proc/self/exe", &settings.actions, &settings.attributes, argv.data(), environ);
+      posix_spawn(&pid, program.c_str(), &settings.actions, &settings.attributes, argv.data(), environ);
   if (problem != 0) {
     close_all();
     return fail(errc::io, fmt::format("no process: {}", std::generic_category().message(problem)));

@@ -1,4 +1,5 @@
-// A process of this same program, with pipes as its standard input and output. It dies with its parent.
+// A process, as a rule of this same program, with pipes as its standard input and output. It dies with its
+// parent.
 #pragma once
 
 #include "messages/error.hpp"
@@ -14,9 +15,12 @@ namespace handoff::replay {
 
 class child_process {
  public:
-  /// Starts /proc/self/exe with these arguments, in a process group of its own: a terminal's Ctrl-C reaches
-  /// the parent alone, which ends its children in order.
-  static expected<child_process> start(const std::vector<std::string>& arguments);
+  static constexpr const char* this_program = "/proc/self/exe";
+
+  /// Starts the program with these arguments, in a process group of its own: a terminal's Ctrl-C reaches the
+  /// parent alone, which ends its children in order.
+  static expected<child_process> start(const std::vector<std::string>& arguments,
+                                       const std::string& program = this_program);
   child_process(child_process&& other) noexcept;
   child_process& operator=(child_process&& other) = delete;
   ~child_process();  ///< kills what still runs

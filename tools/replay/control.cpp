@@ -7,15 +7,19 @@ namespace handoff::replay {
 
 using json = nlohmann::json;
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(worker_setup, role, model, provider, bootstrap, source, page_tokens, pages,
-                                   timeout_s, seed, sabotage)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(worker_faults, failure_probability, breakpoint, breakpoint_action)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(worker_bounds, heartbeat_ms, suspect_ms, gone_ms, lease_ms, renew_ms,
+                                   offer_ms)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(worker_setup, role, name, model, provider, bootstrap, source, page_tokens,
+                                   pages, timeout_s, seed, sabotage, faults, bounds, quiet)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ready_note, endpoint, control_address)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(room_order, room, tokens)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(room_order, room, tokens, source)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(room_outcome, room, failure, reason, started_ns, succeeded_ns, pages,
                                    bytes_verified, wrong_bytes, findings)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(resource_counts, descriptors, registrations, peers)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(resource_counts, descriptors, registrations, peers, actors, maps)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(worker_summary, counts, leaks, findings, connections, shm_names,
-                                   bytes_written, writes)
+                                   bytes_written, writes, injected)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(breakpoint_note, where)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(failure_note, code, detail)
 
 expected<control_line> parse_line(std::string_view line) {
@@ -52,6 +56,7 @@ CARRIES(ready_note)
 CARRIES(room_order)
 CARRIES(room_outcome)
 CARRIES(worker_summary)
+CARRIES(breakpoint_note)
 CARRIES(failure_note)
 #undef CARRIES
 

@@ -30,6 +30,13 @@ std::uint64_t open_descriptors() {
   return count == 0 ? 0 : count - 1;
 }
 
+std::uint64_t file_maps() {
+  std::uint64_t count = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) count += line.find(" /") != line.npos ? 1 : 0;
+  return count;
+}
+
 std::vector<std::string> own_shm_names() {
   std::set<std::string> names;
   std::error_code problem;

@@ -58,6 +58,7 @@ class worker {
   void breathe();
   bool take_events();
   resource_counts count() const;
+  static resource_counts count(const runtime_status& status);
   worker_summary summarize();
   void check_runtime(worker_summary& summary);
   void check_memory(worker_summary& summary);
@@ -108,9 +109,12 @@ error worker::make_engine() {
   options.role = setup_->role;
   options.sabotage = setup_->sabotage;
   options.sabotage_seed = setup_->seed;
-  options.log = [this, role = setup_->role](log_level level, std::string_view event, std::string_view text) {
-    if (level >= log_level::warn && !finished_)
-      fmt::print(stderr, "{}: {}: {}\n", to_string(role), event, text);
+  options.log = [this, name = options.config.engine.name](log_level level, std::string_view event,
+                                                          std::string_view text) {
+    // From the thread that stops: the router cannot hear of it later. A short line is written in one piece.
+    if (event == "breakpoint") say(kind::breakpoint, breakpoint_note{std::string(text)});
+    if (level >= (setup_->quiet ? log_level::error : log_level::warn) && !finished_)
+      fmt::print(stderr, "{}: {}: {}\n", name, event, text);
   };
   auto engine = runtime::create(std::move(options));
   if (!engine) return engine.error();
@@ -175,6 +179,10 @@ error worker::obey(const std::string& line) {
     const auto order = body_of<room_order>(*parsed);
     if (!order) return order.error();
     driver_->start(*order);
+  } else if (parsed->kind == kind::abort) {
+    const auto order = body_of<room_order>(*parsed);
+    if (!order) return order.error();
+    (void)engine_->abort({order->room}, "the router gave it up");
   } else if (parsed->kind == kind::mark) {
     baseline_ = count();
     remember_shm_names();
@@ -214,7 +222,11 @@ void worker::breathe() {
 
 resource_counts worker::count() const {
   const auto status = engine_->status();
-  return {open_descriptors(), status.registrations, status.peers};
+  return count(status);
+}
+
+resource_counts worker::count(const runtime_status& status) {
+  return {open_descriptors(), status.registrations, status.peers, status.actors, file_maps()};
 }
 
 void worker::remember_shm_names() {
@@ -250,6 +262,7 @@ void worker::check_runtime(worker_summary& summary) {
   };
   const auto settled = [&](const runtime_status& s) {
     const auto all = counters(s);
+    if (baseline_ && count(s) != *baseline_) return false;
     return std::all_of(all.begin(), all.end(), [](const auto& c) { return c.value == c.wanted; });
   };
   auto status = engine_->status();
@@ -262,10 +275,17 @@ void worker::check_runtime(worker_summary& summary) {
     if (c.value != c.wanted)
       summary.leaks.push_back(
           fmt::format("{}: {} is {} at the end, {} expected", role, c.name, c.value, c.wanted));
-  summary.counts = {open_descriptors(), status.registrations, status.peers};
-  if (baseline_ && summary.counts.descriptors != baseline_->descriptors)
-    summary.leaks.push_back(fmt::format("{}: {} descriptors are open, {} after the first room", role,
-                                        summary.counts.descriptors, baseline_->descriptors));
+  summary.counts = count(status);
+  const auto compare = [&](const char* what, std::uint64_t resource_counts::*which) {
+    if (baseline_ && summary.counts.*which != *baseline_.*which)
+      summary.leaks.push_back(fmt::format("{}: {} {} at the end, {} after the first room", role,
+                                          summary.counts.*which, what, *baseline_.*which));
+  };
+  compare("open descriptors", &resource_counts::descriptors);
+  compare("peers", &resource_counts::peers);
+  compare("actors", &resource_counts::actors);
+  compare("mapped files", &resource_counts::maps);
+  summary.injected = status.injected;
   summary.connections = status.peer_texts;
   summary.bytes_written = status.bytes_written;
   summary.writes = status.writes_posted;

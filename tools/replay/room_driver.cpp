@@ -25,6 +25,7 @@ void room_driver::start(const room_order& order) {
   r.place.room = {order.room};
   r.place.tokens = order.tokens;
   r.outcome.room = order.room;
+  r.source = order.source;
   r.order = started_++;
   r.deadline_ns = now_ns() + std::uint64_t{context_.setup.timeout_s} * 1'000'000'000;
   if (!rooms_.emplace(order.room, std::move(owned)).second) {

@@ -52,6 +52,7 @@ class room_driver {
   struct room {
     room_pages place;
     room_outcome outcome;
+    std::string source;       ///< where it comes from, if not from the setup's source
     std::uint64_t order = 0;  ///< of its start in this worker, from 0
     std::uint64_t deadline_ns = 0;
     std::optional<kv_poll> verdict;

@@ -158,7 +158,7 @@ error router::start_room(std::uint64_t index) {
   auto& f = flights_[room.value];
   f.tokens = tokens;
   f.deadline_ns = now_ns() + std::uint64_t{room_life_s(plan_.timeout_s) + hung_margin_s} * 1'000'000'000;
-  const auto line = make_line(kind::start, room_order{room.value, tokens});
+  const auto line = make_line(kind::start, room_order{room.value, tokens, {}});
   // Either side may hear of a room first.
   std::array roles{engine_role::prefill, engine_role::decode};
   if (random_() % 2 == 0) std::swap(roles[0], roles[1]);

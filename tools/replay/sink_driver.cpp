@@ -31,7 +31,7 @@ class sink_driver final : public room_driver {
 
   void announce(room& r) {
     r.outcome.started_ns = now_ns();
-    if (auto e = context_.engine.announce(r.place.room, context_.setup.source,
+    if (auto e = context_.engine.announce(r.place.room, r.source.empty() ? context_.setup.source : r.source,
                                           "replay-" + std::to_string(r.order))) {
       note_failure(r, e);
       finish(r);

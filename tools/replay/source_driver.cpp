@@ -8,6 +8,7 @@ namespace {
 
 /// The offer's lease: no sink keeps a room waiting for longer than all its phases.
 std::chrono::milliseconds lease_of(const worker_setup& setup) {
+  if (setup.bounds.offer_ms > 0) return std::chrono::milliseconds(setup.bounds.offer_ms);
   return std::chrono::seconds(setup.timeout_s) * 4;
 }
 
