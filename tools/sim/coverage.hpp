@@ -9,8 +9,10 @@
 
 namespace handoff::sim {
 
+/// A cell that no run reaches, or, where it is `rare`, that a run may do without.
 struct impossible_cell {
   std::string_view event, state, why;
+  bool rare = false;
 };
 
 struct machine_table {

@@ -92,6 +92,7 @@ void rank_host::check_event(room_side side, const queued_event& queued) {
       k_.violate(name(), "{} ({}): {} after {}", to_string(e.key), text(side), to_string(e.poll),
                  to_string(room.poll));
     room.poll = e.poll;
+    room.ended = k_.now();
     room.code = e.code;
     room.reason = e.reason.data();
     if (side == room_side::sink && e.poll == kv_poll::success) check_success(room, queued.slot);
@@ -105,7 +106,7 @@ void rank_host::check_event(room_side side, const queued_event& queued) {
       k_.violate(name(), "{} ({}): ended after {} ms, its bound is {} ms", to_string(e.key), text(side),
                  took / 1ms, room.bound / 1ms);
     exposed_[number(side)].erase(e.key.room);
-    ends_.push_back({side, room.plan, e.key, room.offer, room.poll, room.code, room.reason});
+    ends_.push_back({side, room.plan, e.key, room.offer, room.poll, room.code, room.reason, room.ended});
     // The engine may use them again at once, and a reader or writer that is left is found out.
     if (side == room_side::source || room.poll == kv_poll::failed) free_pages(room.pages);
   }

@@ -51,7 +51,7 @@ struct engine_room {
   kv_poll poll = kv_poll::bootstrapping;
   errc code = errc::ok;
   std::string reason;
-  time_point since;
+  time_point since, ended;  ///< by its own clock; by the world's
   duration not_awake{}, bound{};
 };
 
@@ -64,6 +64,7 @@ struct room_end {
   kv_poll poll = kv_poll::failed;
   errc code = errc::ok;
   std::string reason;
+  time_point ended;  ///< by the world's clock
 };
 
 class rank_host;

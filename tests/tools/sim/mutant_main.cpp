@@ -1,4 +1,4 @@
-// A simulator over machines with one deliberate mistake: must be caught. Arguments: rooms at most.
+// A simulator over machines with one deliberate mistake: must be caught. Arguments: rooms at most, faults.
 #include "tools/sim/runner.hpp"
 
 #include <cstdlib>
@@ -7,7 +7,7 @@
 
 int main(int argc, char** argv) {
   handoff::sim::run_options options;
-  options.world.faults.set();
+  options.world.faults = *handoff::sim::parse_faults(argc > 2 ? argv[2] : "all");
   options.rooms = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 40'000;
   options.failures_max = 1;
   const auto result = handoff::sim::run(options, {});
