@@ -137,7 +137,7 @@ TEST_CASE("files that cannot be read are refused by name") {
   refused(folder.at(""), "it is a directory");
   refused(folder.write("large.json", with("") + std::string(defaults::file_bytes, ' ')),
           "larger than the limit of 1048576 bytes");
-  refused("/dev/zero", "larger than the limit");
+  refused("/dev/zero", "it is no regular file");
   refused(folder.write("empty.json", ""), "not JSON");
   refused(folder.write("nul.json", std::string(10, '\0')), "not JSON");
 }
