@@ -284,7 +284,7 @@ class control_broker {
   static void reset(handle hdl) {
     sockaddr none{};
     none.sa_family = AF_UNSPEC;
-    ::connect(static_cast<int>(hdl.id()), &none, sizeof none);
+    (void)::connect(static_cast<int>(hdl.id()), &none, sizeof none);
   }
 
   void answer_when_ended() {
