@@ -358,7 +358,9 @@ TEST_CASE("listeners leave loopback with a token or an explicit word only") {
       R"("control": {"bind": "0.0.0.0:0", "advertise": "node7"}, "bootstrap": {"bind": "10.1.2.3:8998"},)"
       R"( "transport": {"bind": "10.1.2.3"}, )";
   for (const std::string security : {R"({"token_file": "secret"})", R"({"allow_unauthenticated": true})"}) {
-    auto loaded = load_text(with(binds + R"("security": )" + security), "engine.json");
+    auto text = binds;
+    text.append(R"("security": )").append(security);
+    auto loaded = load_text(with(text), "engine.json");
     CHECK_MESSAGE(loaded, (loaded ? "" : loaded.error().detail));
   }
 }

@@ -195,10 +195,11 @@ class fault_run {
                            s.counts.descriptors, s.counts.registrations, s.counts.peers, s.counts.actors,
                            s.counts.maps);
     }
-    for (const auto& [id, r] : c_.rooms) {
-      for (const auto* end : {&r.at_source, &r.at_sink})
+    for (const auto& room : c_.rooms) {
+      for (const auto* end : {&room.second.at_source, &room.second.at_sink})
         if (*end)
-          for (const auto& text : (*end)->outcome.findings) CHECK_MESSAGE(false, "room ", id, ": ", text);
+          for (const auto& text : (*end)->outcome.findings)
+            CHECK_MESSAGE(false, "room ", room.first, ": ", text);
     }
     c_.rooms.clear();
   }

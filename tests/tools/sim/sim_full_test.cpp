@@ -71,7 +71,7 @@ TEST_CASE("every mutant of the machines is caught" * doctest::skip(!full())) {
     char buffer[512];
     while (std::fgets(buffer, sizeof buffer, out.get()) != nullptr) said += buffer;
     CHECK_MESSAGE(said.rfind("caught in ", 0) == 0, name, ": ", said);
-    table += name + " (" + faults_for(name) + "): " + said;
+    table.append(name).append(" (").append(faults_for(name)).append("): ").append(said);
   }
   MESSAGE("mutants\n", table);
 }
