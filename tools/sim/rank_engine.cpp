@@ -8,8 +8,8 @@ namespace {
 
 std::vector<component_pages> to_runs(const std::vector<std::vector<page_id>>& pages, std::uint64_t prefix) {
   std::vector<component_pages> out;
-  for (std::uint16_t c = 0; c < pages.size(); ++c) {
-    component_pages part{{c}, 0, prefix, {}};
+  for (std::size_t c = 0; c < pages.size(); ++c) {
+    component_pages part{{static_cast<std::uint16_t>(c)}, 0, prefix, {}};
     for (auto page : pages[c]) {
       if (!part.runs.empty() && part.runs.back().first.value + part.runs.back().count == page.value)
         ++part.runs.back().count;
@@ -170,8 +170,8 @@ std::optional<std::vector<std::vector<page_id>>> rank_host::allocate(std::uint64
 }
 
 void rank_host::free_pages(const std::vector<std::vector<page_id>>& pages) {
-  for (std::uint16_t c = 0; c < pages.size(); ++c) {
-    memory_.poison({c}, pages[c]);
+  for (std::size_t c = 0; c < pages.size(); ++c) {
+    memory_.poison({static_cast<std::uint16_t>(c)}, pages[c]);
     for (auto page : pages[c]) k_.random.chance(0.5) ? free_[c].push_back(page) : free_[c].push_front(page);
   }
 }

@@ -192,7 +192,7 @@ void rank_host::rooms_port::send(frame_call call) {
 
 void rank_host::rooms_port::fence(fence_call call) {
   ++me.k_.counts.other[side == room_side::source ? "fences by a source" : "fences by a sink"];
-  pass(std::move(call));
+  pass(call);
 }
 
 void rank_host::desk_port::dial(std::uint64_t ticket, const std::string& address) {
