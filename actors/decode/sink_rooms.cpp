@@ -3,6 +3,7 @@
 #include "actors/room/reasons.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace handoff {
 
@@ -30,7 +31,7 @@ void sink_rooms::on(announce_call& call) {
                              ? fmt::format("limits.rooms = {} sink rooms are open", settings_.desk.rooms_max)
                              : "the engine does not take its events",
                          settings_.rooms.origin});
-  room fresh{receiver_machine(key, settings_.rooms, std::move(call.label), now_), {}, {}, call.peer};
+  room fresh{receiver_machine(key, settings_.rooms, std::move(call.label), now_), {}, {}, call.peer, false};
   auto& r = rooms_.emplace(call.room, std::move(fresh)).first->second;
   auto peer = peers_by_name_.find(call.peer);
   if (peer == peers_by_name_.end()) {
@@ -109,6 +110,7 @@ sink_rooms::room* sink_rooms::live(room_key key) {
 }
 
 void sink_rooms::on(const room_frame& f, const room_done_message& m) {
+  told(m.key.room);
   if (auto* r = live(m.key)) {
     // The row is read here, once: the source sent room_done after the row was flushed.
     row_reading row = r->slot ? read_row(desk_.row(*r->slot), m.key)
@@ -131,11 +133,13 @@ void sink_rooms::on(const room_frame& f, const progress_message& m) {
 }
 
 void sink_rooms::on(const room_frame& f, const abort_message& m) {
+  told(m.key.room);
   if (auto* r = live(m.key))
     step(*r, [&](auto& machine, auto now, auto& out) { machine.peer_abort(f.from, m, now, out); });
 }
 
 void sink_rooms::on(const room_frame& f, const drained_message& m) {
+  told(m.key.room);
   if (auto* r = live(m.key))
     step(*r, [&](auto& machine, auto now, auto& out) { machine.drained(f.from, m, now, out); });
 }
@@ -145,25 +149,25 @@ void sink_rooms::on(const peer_up& peer) {
   peers_by_name_[peer.asked] = peer.view;
   auto waiting = std::move(waiting_[peer.asked]);
   waiting_.erase(peer.asked);
-  auto untold = std::move(untold_[peer.asked]);
-  untold_.erase(peer.asked);
   for (auto id : waiting)
     if (auto i = rooms_.find(id); i != rooms_.end())
       step(i->second, [&](auto& machine, auto now, auto& out) { machine.peer_found(peer.view, now, out); });
-  for (const auto& ended : untold)
-    if (const auto* grave = desk_.graves.find(ended.room); grave && grave->poll == kv_poll::failed)
-      // It may hold pages for a room that nobody will announce.
+  auto untold = untold_.find(peer.asked);
+  if (untold == untold_.end()) return;
+  std::erase_if(untold->second, [&](room_id id) { return !desk_.graves.find(id); });
+  // It may hold pages for rooms that nobody will announce.
+  for (auto id : untold->second)
+    if (const auto* grave = desk_.graves.find(id); grave->poll == kv_poll::failed)
       engine_.send({peer.view.peer, abort_message{grave->key, peer.view.identity.rank, settings_.rooms.rank,
                                                   false, grave->reason}});
 }
 
-/// What a room's end was told through a session that had broken unnoticed is lost with it.
-void sink_rooms::owe(const room& r) {
-  auto& untold = untold_[r.asked];
-  if (peers_by_name_.contains(r.asked))
-    while (!untold.empty() && untold.front().ended + settings_.silence < now_) untold.pop_front();
-  if (untold.size() >= settings_.desk.rooms_max) untold.pop_front();
-  untold.push_back({r.machine.key().room, now_});
+void sink_rooms::told(room_id room) {
+  if (auto i = rooms_.find(room); i != rooms_.end()) i->second.source_knows = true;
+  for (auto i = untold_.begin(); i != untold_.end();) {
+    i->second.erase(room);
+    i = i->second.empty() ? untold_.erase(i) : std::next(i);
+  }
 }
 
 void sink_rooms::on(const connect_failed& what) {
@@ -264,7 +268,9 @@ void sink_rooms::settle(room_id id) {
   desk_.timers.set(id, time_point::max());
   desk_.graves.bury(r.machine.key(), r.machine.poll(), r.machine.reason(), false, now_);
   desk_.gate.forget(r.machine.key());
-  if (r.machine.poll() == kv_poll::failed) owe(r);
+  if (r.machine.poll() == kv_poll::failed && !r.source_knows &&
+      untold_[r.asked].size() < settings_.desk.rooms_max)
+    untold_[r.asked].insert(id);
   rooms_.erase(i);
   ended_.push_back(id);
 }

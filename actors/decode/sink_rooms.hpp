@@ -9,9 +9,9 @@
 #include "actors/room/rank_calls.hpp"
 #include "actors/room/room_desk.hpp"
 
-#include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -23,7 +23,6 @@ struct sink_rooms_settings {
   receiver_context rooms;
   room_desk_settings desk;
   failure_injector failures;
-  duration silence = std::chrono::seconds(10);  ///< after which a source that is gone has been noticed
 };
 
 class sink_rooms {
@@ -52,12 +51,8 @@ class sink_rooms {
     receiver_machine machine;
     std::optional<lease_id> lease;
     std::optional<slot_id> slot;
-    std::string asked;  ///< its source, as the engine named it
-  };
-
-  struct untold_room {
-    room_id room;
-    time_point ended;
+    std::string asked;          ///< its source, as the engine named it
+    bool source_knows = false;  ///< it told an end, or `drained`, which answers ours
   };
 
   void on(announce_call& call);
@@ -87,7 +82,7 @@ class sink_rooms {
   void carry_out(room& r, room_effects& effects);
   void fail_on_purpose(room& r, room_effects& effects);
   void settle(room_id id);
-  void owe(const room& r);
+  void told(room_id room);
 
   sink_rooms_settings settings_;
   fabric_port& engine_;
@@ -95,9 +90,8 @@ class sink_rooms {
   std::unordered_map<room_id, room> rooms_;
   std::map<std::string, peer_view> peers_by_name_;       ///< as rooms name them
   std::map<std::string, std::vector<room_id>> waiting_;  ///< rooms whose peer is being connected
-  /// Failed rooms of which their source may not have heard, by its name: it is told when it is connected
-  /// again.
-  std::map<std::string, std::deque<untold_room>> untold_;
+  /// Failed rooms, by their source's name, until it has answered: told again when it is connected anew.
+  std::map<std::string, std::set<room_id>> untold_;
   std::unordered_map<room_key, slot_id> uncommitted_;  ///< succeeded, row not taken yet
   std::vector<room_id> ended_;
   bool draining_ = false;

@@ -126,7 +126,8 @@ void sender_machine::transfer_done(const transport::transfer_done& done, time_po
   if (done.result && !s->confirmed && !terminal()) {
     auto reason = done.result;
     reason.detail = fmt::format("{}: writing to {}: {}", to_string(key_), name_of(s->view), reason.detail);
-    return fail(first_reason(reason), nullptr, now, out);
+    // An acknowledgement that fails says nothing about arrival: past `room_done` the sink knows.
+    return give_up(std::move(reason), now, out);
   }
   if (!done.result && !terminal() && !s->final_submitted) {
     s->delivered.add(what);

@@ -180,7 +180,8 @@ void sender_machine::peer_lost(peer_id peer, const error& reason, time_point now
   auto* s = find(peer);
   if (!s) return;
   s->lost = true;
-  if (!s->confirmed) fail(first_reason(reason), s, now, out);
+  // Past `room_done` the sink may have succeeded, whatever we gave up for: only its loss is certain.
+  if (!s->confirmed) fail(s->final_submitted ? reason : first_reason(reason), s, now, out);
   settle(now, out);
 }
 

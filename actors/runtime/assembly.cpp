@@ -147,10 +147,10 @@ void runtime::impl::spawn_rank() {
       {make_sender_context(c, layout, options.rank, log), desk, make_injector(c, options.rank, "source")},
       engine);
   desk.rows = sink_rows;
-  decode = spawn_decode(*system,
-                        {make_receiver_context(c, layout, options.rank, log), desk,
-                         make_injector(c, options.rank, "sink"), from_ms(c.transport.gone_after_ms)},
-                        engine);
+  decode = spawn_decode(
+      *system,
+      {make_receiver_context(c, layout, options.rank, log), desk, make_injector(c, options.rank, "sink")},
+      engine);
 
   auto as_actor = [](const auto& handle) { return caf::actor_cast<caf::actor>(handle); };
   tell(engine, rank_actors{as_actor(prefill), as_actor(decode)});

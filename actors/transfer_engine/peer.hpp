@@ -45,6 +45,7 @@ struct peer_session {
   std::optional<connect_dialogue> fallback;
   bool told = false;  ///< rooms know it
   bool lost = false;  ///< rooms were told that it is gone
+  bool mute = false;  ///< a frame was not sent: those behind it would come out of order
 
   session_id session() const { return machine.session(); }
 };

@@ -29,7 +29,7 @@ void peer_desk::on(submit_call& call) {
 
 void peer_desk::on(const frame_call& call) {
   auto* p = find(call.peer);
-  if (!p) return;  // its rooms were told, or will be
+  if (!p || p->mute) return;  // its rooms were told, or will be
   auto failed = settings_.failures.draw(
       failure_kind::frame, std::visit([](const auto& m) { return to_string(m.key); }, call.message));
   if (!failed) {
@@ -37,6 +37,7 @@ void peer_desk::on(const frame_call& call) {
     if (sent) return;
     failed = sent.error();
   }
+  p->mute = true;
   peer_session_effects effects;
   p->machine.failed(failed, now_, effects);
   carry_out(*p, effects);

@@ -56,6 +56,8 @@ std::string compare(const chaos_world& world, tally& ends) {
     ++ends[fmt::format("both failed, each by itself{}{}",
                        source.reason.code == sink.reason.code ? ", same code" : "",
                        world.broken() ? " (frames were lost)" : "")];
+  } else if (world.broken() && source.reason.code == errc::peer_gone) {
+    ++ends["both failed, the sink's word was lost with its session"];
   } else {
     return fmt::format("reasons differ: {} and {}", to_string(source.reason), to_string(sink.reason));
   }
