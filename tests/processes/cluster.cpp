@@ -19,6 +19,11 @@ bool is_source(const std::string& name) {
   return name.rfind("prefill", 0) == 0;
 }
 
+bool is_half_over(const room_record& r) {
+  constexpr std::uint64_t long_ns = 500'000'000;
+  return (r.at_source || r.at_sink) && now_ns() - r.started_ns > long_ns;
+}
+
 room_record::end without_end(std::uint64_t room, const std::string& why) {
   room_outcome outcome;
   outcome.room = room;
@@ -29,8 +34,8 @@ room_record::end without_end(std::uint64_t room, const std::string& why) {
 }  // namespace
 
 cluster::cluster(std::string provider, std::vector<std::string> names, std::uint64_t seed,
-                 worker_faults faults, std::uint32_t offer_ms)
-    : provider_(std::move(provider)), names_(std::move(names)), seed_(seed), offer_ms_(offer_ms) {
+                 worker_faults faults, worker_bounds bounds)
+    : provider_(std::move(provider)), names_(std::move(names)), seed_(seed), bounds_(bounds) {
   group.on_room = [this](const std::string& engine, const room_outcome& outcome) {
     auto& record = rooms[outcome.room];
     (engine == record.source ? record.at_source : record.at_sink) = {outcome, now_ns()};
@@ -50,7 +55,6 @@ cluster::cluster(std::string provider, std::vector<std::string> names, std::uint
   for (const auto& name : names_) mark(name);
 }
 
-/// Silence is noticed sooner than by default, so that a case takes little time.
 worker_setup cluster::setup_of(const std::string& name) const {
   worker_setup setup;
   setup.role = name == "bootstrap" ? engine_role::bootstrap
@@ -65,7 +69,7 @@ worker_setup cluster::setup_of(const std::string& name) const {
   setup.pages = 48;
   setup.timeout_s = 20;
   setup.seed = seed_;
-  setup.bounds = {100, 600, 1200, 2000, 300, offer_ms_};
+  setup.bounds = bounds_;
   setup.quiet = std::getenv("HANDOFF_TEST_LOG") == nullptr;
   return setup;
 }
@@ -140,7 +144,9 @@ void cluster::warm(const std::string& source, const std::string& sink) {
   const bool good = run(
       [&] {
         if (room != 0 && rooms[room].succeeded()) return true;
-        if (room == 0 || rooms[room].over()) room = start_room(source, sink);
+        // A sink tells a source what it missed when a next room connects them again: one does not wait for
+        // it.
+        if (room == 0 || rooms[room].over() || is_half_over(rooms[room])) room = start_room(source, sink);
         return false;
       },
       patience);

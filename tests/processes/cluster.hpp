@@ -33,12 +33,14 @@ struct room_record {
 
 class cluster {
  public:
+  /// Silence is noticed sooner than by default, so that a case takes little time.
+  static constexpr replay::worker_bounds usual_bounds{100, 600, 1200, 2000, 300, 2500};
   static constexpr std::uint64_t tokens = 64;
   static constexpr const char* engines[] = {"prefill-1", "prefill-2", "decode-1", "decode-2"};
 
   /// Starts bootstrap and engines, hands one room over between each pair, and marks their counts.
   cluster(std::string provider, std::vector<std::string> names, std::uint64_t seed,
-          replay::worker_faults faults = {}, std::uint32_t offer_ms = 2'500);
+          replay::worker_faults faults = {}, replay::worker_bounds bounds = usual_bounds);
 
   void start_engine(const std::string& name, const replay::worker_faults& faults = {});
   void start_bootstrap();
@@ -86,7 +88,7 @@ class cluster {
   std::string provider_, bootstrap_;
   std::vector<std::string> names_;
   std::uint64_t seed_, next_room_ = 1;
-  std::uint32_t offer_ms_;  ///< after which an offer that no sink met ends
+  replay::worker_bounds bounds_;
   std::vector<flow> flows_;
 };
 
