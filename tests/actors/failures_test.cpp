@@ -86,8 +86,13 @@ TEST_CASE("a completion or a frame that fails on purpose costs the session, and 
     const auto source = end_of(t.prefill, {5}), sink = end_of(t.decode, {5});
     REQUIRE(source);
     REQUIRE(sink);
-    CHECK(to_string(source->code) == "injected");
-    CHECK((sink->code == errc::injected || sink->code == errc::peer_gone));
+    // The one transfer carries room_done: the sink decides, and where the session breaks before it was heard,
+    // only its loss is certain.
+    for (const auto& end : {*source, *sink}) {
+      if (end.poll == kv_poll::success) continue;
+      CHECK((end.code == errc::injected || end.code == errc::peer_gone));
+    }
+    CHECK(t.prefill.rt->status().injected[static_cast<std::size_t>(failure_kind::completion)] >= 1);
     CHECK(t.prefill.wait_released({5}));
     CHECK(t.decode.wait_released({5}));
   }
