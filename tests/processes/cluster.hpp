@@ -34,7 +34,7 @@ struct room_record {
 class cluster {
  public:
   /// Silence is noticed sooner than by default, so that a case takes little time.
-  static constexpr replay::worker_bounds usual_bounds{100, 600, 1200, 2000, 300, 2500};
+  static constexpr replay::worker_bounds usual_bounds{100, 600, 1200, 2000, 300, 1200, 2500};
   static constexpr std::uint64_t tokens = 64;
   static constexpr const char* engines[] = {"prefill-1", "prefill-2", "decode-1", "decode-2"};
 

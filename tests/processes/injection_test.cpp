@@ -21,7 +21,7 @@ constexpr int cycles = 3;
 constexpr double probability = 0.05;
 constexpr std::size_t in_flight = 3;
 /// A lost session is noticed soon; an offer waits long enough for the sink's word about it.
-constexpr worker_bounds quick_bounds{50, 250, 500, 2000, 300, 10'000};
+constexpr worker_bounds quick_bounds{50, 250, 500, 2000, 300, 2000, 10'000};
 
 std::string text_of(const resource_counts& c) {
   return fmt::format("{} descriptors, {} registrations, {} peers, {} actors, {} maps", c.descriptors,

@@ -9,7 +9,7 @@ using json = nlohmann::json;
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(worker_faults, failure_probability, breakpoint, breakpoint_action)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(worker_bounds, heartbeat_ms, suspect_ms, gone_ms, lease_ms, renew_ms,
-                                   offer_ms)
+                                   connect_ms, offer_ms)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(worker_setup, role, name, model, provider, bootstrap, source, page_tokens,
                                    pages, timeout_s, seed, sabotage, faults, bounds, quiet)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ready_note, endpoint, control_address)

@@ -29,7 +29,8 @@ struct worker_faults {
 struct worker_bounds {
   std::uint32_t heartbeat_ms = 0, suspect_ms = 0, gone_ms = 0;
   std::uint32_t lease_ms = 0, renew_ms = 0;
-  std::uint32_t offer_ms = 0;  ///< an offer that no sink has met; 0: all phases of a room
+  std::uint32_t connect_ms = 0;  ///< the probe too
+  std::uint32_t offer_ms = 0;    ///< an offer that no sink has met; 0: all phases of a room
 };
 
 /// Everything a worker needs to build its engine.

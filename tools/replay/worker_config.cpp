@@ -53,6 +53,8 @@ expected<engine_config> make_worker_config(const worker_setup& setup) {
   take(config.transport.heartbeat_interval_ms, setup.bounds.heartbeat_ms);
   take(config.transport.suspect_after_ms, setup.bounds.suspect_ms);
   take(config.transport.gone_after_ms, setup.bounds.gone_ms);
+  take(t.connect_ms, setup.bounds.connect_ms);
+  take(t.probe_ms, setup.bounds.connect_ms);
   take(t.bootstrap_lease_ms, setup.bounds.lease_ms);
   take(t.bootstrap_renew_ms, setup.bounds.renew_ms);
   const auto& f = setup.faults;
