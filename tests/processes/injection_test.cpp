@@ -67,7 +67,9 @@ void run_cycles(const std::string& provider) {
       for (const std::string name : {"prefill-1", "decode-1"}) summaries[name] = c.settle(name);
       if (summaries["prefill-1"].counts.peers == 1 && summaries["decode-1"].counts.peers == 1) break;
     }
-    for (const auto& [name, s] : summaries) {
+    for (const auto& summary : summaries) {
+      const auto& name = summary.first;
+      const auto& s = summary.second;
       c.group.remember_shm(name);
       MESSAGE(fmt::format("{} {}: {}", when, name, text_of(s.counts)));
       for (const auto& text : s.leaks) CHECK_MESSAGE(false, name, " leaks: ", text);
