@@ -18,6 +18,7 @@ void bootstrap_state::answer(connection_id connection, const T& message) {
 void bootstrap_state::received(const control_received& what) {
   registry_effects effects;
   error refused;
+  const auto version = registry_.version();
   if (what.header.type == message_type::register_rank) {
     auto message = wire::decode_payload<register_rank_message>(*what.payload);
     if (!message) {
@@ -28,7 +29,7 @@ void bootstrap_state::received(const control_received& what) {
                  {}};
     } else if (auto ok = registry_.register_rank(*message, now_of(self_), effects)) {
       answer(what.connection, *ok);
-      if (!effects.empty())
+      if (registry_.version() != version)
         log_.info("rank-registered", "{} {} {} at {}", to_string(message->self.role), message->self.engine,
                   to_string(message->self.rank), message->control_address);
     } else {
@@ -40,7 +41,7 @@ void bootstrap_state::received(const control_received& what) {
       refused = message.error();
     else if (message->self == what.peer)
       registry_.unregister_rank(message->self, effects);
-    if (!effects.empty())
+    if (registry_.version() != version)
       log_.info("rank-left", "{} {} {}", to_string(what.peer.role), what.peer.engine,
                 to_string(what.peer.rank));
   } else if (what.header.type == message_type::topology_query) {

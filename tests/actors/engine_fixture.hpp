@@ -6,6 +6,7 @@
 #include "config/engine_config.hpp"
 
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -40,6 +41,7 @@ inline engine_config config_for(const std::string& name, const std::string& boot
 class engine {
   // Before the runtime, whose threads log until it is closed.
   std::mutex mutex_;
+  std::condition_variable logged_;
   std::string log_;
 
  public:
@@ -54,6 +56,7 @@ class engine {
     o.log = [this](log_level, std::string_view event, std::string_view text) {
       std::lock_guard guard(mutex_);
       log_ += std::string(event) + ": " + std::string(text) + "\n";
+      logged_.notify_all();
     };
     auto made = runtime::create(std::move(o));
     REQUIRE_MESSAGE(made, to_string(made ? error{} : made.error()));
@@ -123,6 +126,12 @@ class engine {
   std::string log() {
     std::lock_guard guard(mutex_);
     return log_;
+  }
+
+  /// Until a line of the log holds it.
+  bool wait_log(const std::string& fragment, std::chrono::milliseconds limit = std::chrono::seconds(20)) {
+    std::unique_lock guard(mutex_);
+    return logged_.wait_for(guard, limit, [&] { return log_.find(fragment) != std::string::npos; });
   }
 
   std::vector<std::byte> memory;

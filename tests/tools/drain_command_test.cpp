@@ -51,7 +51,7 @@ TEST_CASE("drain says drained, rooms left, refused and unreachable with an exit 
   check_contains(r.err, "peer_unknown: cannot reach " + address);
 }
 
-TEST_CASE("SIGTERM drains a rank, which ends with status 0") {
+TEST_CASE("SIGTERM drains a rank, which leaves the registry and ends with status 0") {
   engine registry("registry", engine_role::bootstrap, "", "tcp");
   const auto file = std::filesystem::temp_directory_path() / ("handoff-drain-" + std::to_string(getpid()));
   std::ofstream(file)
@@ -60,8 +60,10 @@ TEST_CASE("SIGTERM drains a rank, which ends with status 0") {
   command_process prefill({"run", file.string(), "--role", "prefill", "--pages", "8"});
   REQUIRE(prefill.wait_for("serves"));
   std::filesystem::remove(file);
+  REQUIRE(registry.wait_log("rank-registered: prefill prefill-0"));  // before that there is nothing to leave
   kill(prefill.pid(), SIGTERM);
   const int status = prefill.finish();
   CHECK_MESSAGE(status == 0, prefill.err);
   check_contains(prefill.err, "drained: engine prefill-0 dp0 pp0 cp0 tp0 has no room left");
+  CHECK(registry.wait_log("rank-left: prefill prefill-0"));
 }
