@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -17,10 +16,6 @@ namespace handoff::sim {
 namespace {
 
 constexpr std::uint64_t rooms = 1'000'000, mutant_rooms_max = 400'000;
-
-bool full() {
-  return std::getenv("HANDOFF_TEST_FULL") != nullptr;
-}
 
 std::vector<std::string> mutants() {
   std::vector<std::string> names;
@@ -40,7 +35,7 @@ std::string faults_for(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("a million rooms under all faults break nothing and reach every cell" * doctest::skip(!full())) {
+TEST_CASE("a million rooms under all faults break nothing and reach every cell") {
   run_options options;
   options.world.seed = 1'000'000;
   options.world.faults.set();
@@ -56,7 +51,7 @@ TEST_CASE("a million rooms under all faults break nothing and reach every cell" 
   for (const auto& cell : wrong_cells(result.counts)) FAIL_CHECK(cell);
 }
 
-TEST_CASE("every mutant of the machines is caught" * doctest::skip(!full())) {
+TEST_CASE("every mutant of the machines is caught") {
   const auto names = mutants();
   CHECK(names.size() >= 12);
   std::string table;
