@@ -3,7 +3,6 @@
 #include "actors/room/reasons.hpp"
 
 #include <algorithm>
-#include <iterator>
 
 namespace handoff {
 
@@ -152,22 +151,26 @@ void sink_rooms::on(const peer_up& peer) {
   for (auto id : waiting)
     if (auto i = rooms_.find(id); i != rooms_.end())
       step(i->second, [&](auto& machine, auto now, auto& out) { machine.peer_found(peer.view, now, out); });
-  auto untold = untold_.find(peer.asked);
-  if (untold == untold_.end()) return;
-  std::erase_if(untold->second, [&](room_id id) { return !desk_.graves.find(id); });
   // It may hold pages for rooms that nobody will announce.
-  for (auto id : untold->second)
-    if (const auto* grave = desk_.graves.find(id); grave->poll == kv_poll::failed)
+  for (const auto& [id, asked] : untold_) {
+    const auto* grave = asked == peer.asked ? desk_.graves.find(id) : nullptr;
+    if (grave && grave->poll == kv_poll::failed)
       engine_.send({peer.view.peer, abort_message{grave->key, peer.view.identity.rank, settings_.rooms.rank,
                                                   false, grave->reason}});
+  }
 }
 
 void sink_rooms::told(room_id room) {
-  if (auto i = rooms_.find(room); i != rooms_.end()) i->second.source_knows = true;
-  for (auto i = untold_.begin(); i != untold_.end();) {
-    i->second.erase(room);
-    i = i->second.empty() ? untold_.erase(i) : std::next(i);
-  }
+  if (auto* r = live({room, {}})) r->source_knows = true;
+  untold_.erase(room);
+}
+
+/// What cannot be told because too much waits already, the source finds out by its own bounds.
+void sink_rooms::owe(const room& r) {
+  if (r.machine.poll() != kv_poll::failed || r.source_knows) return;
+  if (untold_.size() >= settings_.desk.rooms_max)
+    std::erase_if(untold_, [&](const auto& entry) { return !desk_.graves.find(entry.first); });
+  if (untold_.size() < settings_.desk.rooms_max) untold_[r.machine.key().room] = r.asked;
 }
 
 void sink_rooms::on(const connect_failed& what) {
@@ -198,7 +201,10 @@ void sink_rooms::tick(time_point now) {
 }
 
 status_part sink_rooms::status() const {
-  status_part part{"decode", {{"rooms", rooms_.size()}, {"uncommitted", uncommitted_.size()}}, {}};
+  status_part part{
+      "decode",
+      {{"rooms", rooms_.size()}, {"uncommitted", uncommitted_.size()}, {"untold", untold_.size()}},
+      {}};
   desk_.count_into(part);
   settings_.failures.count_into(part);
   return part;
@@ -268,9 +274,7 @@ void sink_rooms::settle(room_id id) {
   desk_.timers.set(id, time_point::max());
   desk_.graves.bury(r.machine.key(), r.machine.poll(), r.machine.reason(), false, now_);
   desk_.gate.forget(r.machine.key());
-  if (r.machine.poll() == kv_poll::failed && !r.source_knows &&
-      untold_[r.asked].size() < settings_.desk.rooms_max)
-    untold_[r.asked].insert(id);
+  owe(r);
   rooms_.erase(i);
   ended_.push_back(id);
 }

@@ -11,7 +11,6 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -83,6 +82,7 @@ class sink_rooms {
   void fail_on_purpose(room& r, room_effects& effects);
   void settle(room_id id);
   void told(room_id room);
+  void owe(const room& r);
 
   sink_rooms_settings settings_;
   fabric_port& engine_;
@@ -90,8 +90,8 @@ class sink_rooms {
   std::unordered_map<room_id, room> rooms_;
   std::map<std::string, peer_view> peers_by_name_;       ///< as rooms name them
   std::map<std::string, std::vector<room_id>> waiting_;  ///< rooms whose peer is being connected
-  /// Failed rooms, by their source's name, until it has answered: told again when it is connected anew.
-  std::map<std::string, std::set<room_id>> untold_;
+  /// Failed rooms with their source's name, until it has answered: told again when it is connected anew.
+  std::map<room_id, std::string> untold_;
   std::unordered_map<room_key, slot_id> uncommitted_;  ///< succeeded, row not taken yet
   std::vector<room_id> ended_;
   bool draining_ = false;

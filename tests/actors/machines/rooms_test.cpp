@@ -205,6 +205,40 @@ TEST_CASE("sink rooms: a success stands that an abort meets; its row given up un
   CHECK(s.rooms->desk().leases.counts() == lease_counts{});
 }
 
+TEST_CASE("sink rooms: what sources were not told is kept for them, bounded over all their names") {
+  bare_sink s;
+  auto untold = [&] {
+    for (const auto& [name, count] : s.rooms->status().counts)
+      if (name == "untold") return count;
+    return UINT64_MAX;
+  };
+  auto fail_room = [&](std::uint64_t id, const std::string& source, duration when) {
+    s.tell(announce_call{{id}, source, ""}, when);
+    s.tell(connect_failed{source, {errc::peer_unknown, "nobody is there", {}}}, when);
+  };
+  for (std::uint64_t i = 0; i < 100; ++i) fail_room(i, fmt::format("nobody-{}", i), 1s);
+  CHECK(untold() == 8);    // limits.rooms of this rank
+  s.rooms->tick(at(70s));  // their tombstones are gone, so others take their places
+  fail_room(200, "source-0", 70s);
+  CHECK(untold() == 1);
+
+  peer_view source{{3}, {1}, {"source-0", {5}, {}, engine_role::prefill}, s.r.layout, {}};
+  s.tell(peer_up{source, "nobody-1"}, 71s);
+  CHECK(s.frames.empty());
+  for (int session = 0; session < 2; ++session) {
+    s.tell(peer_up{source, "source-0"}, 71s);
+    REQUIRE(s.frames.size() == 1);
+    CHECK(std::get<abort_message>(s.frames[0]).reason.code == errc::peer_unknown);
+    s.frames.clear();
+  }
+  drained_message answer;
+  answer.key = {{200}, {1}};
+  s.tell(room_frame{source, answer}, 72s);
+  CHECK(untold() == 0);
+  s.tell(peer_up{source, "source-0"}, 73s);
+  CHECK(s.frames.empty());
+}
+
 TEST_CASE("room timers: the earliest deadline comes first, through any order of renewals") {
   room_timers timers;
   std::map<room_id, time_point> model;
