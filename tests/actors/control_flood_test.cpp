@@ -13,11 +13,7 @@
 #include <thread>
 
 #ifdef __SANITIZE_ADDRESS__
-/// What is kept of freed memory to find a use of it would count as growth.
-extern "C" const char* __asan_default_options();
-extern "C" const char* __asan_default_options() {
-  return "quarantine_size_mb=1:thread_local_quarantine_size_kb=64";
-}
+extern "C" std::size_t __sanitizer_get_current_allocated_bytes();
 #endif
 
 using namespace handoff;
@@ -37,7 +33,12 @@ std::size_t open_descriptors() {
   return count;
 }
 
-std::size_t resident_bytes() {
+/// What the process holds. Under the address sanitizer what it has allocated: freed memory stays resident
+/// there for a while, and says nothing of us.
+std::size_t held_bytes() {
+#ifdef __SANITIZE_ADDRESS__
+  return __sanitizer_get_current_allocated_bytes();
+#endif
   std::size_t pages_in_all = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> pages_in_all >> resident;
   return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -159,10 +160,10 @@ TEST_CASE("a flood of connections leaves rooms, descriptors and memory as they w
     worst = std::max(worst, kept());
     crowd.clear();
     rooms += hand_over_until(t, 200'000 * (round + 1), [&] { return open_descriptors() <= before; });
-    if (round == 0) memory_before = resident_bytes();
+    if (round == 0) memory_before = held_bytes();
   }
   const auto after = open_descriptors();
-  const auto grown = std::max(resident_bytes(), memory_before) - memory_before;
+  const auto grown = std::max(held_bytes(), memory_before) - memory_before;
   MESSAGE("3,000 connections beside ", rooms, " rooms; descriptors ", before, " before, ", worst,
           " kept for strangers, ", after, " after; memory grew by ", mib(grown), " MiB in the second half");
   CHECK(after == before);
@@ -182,7 +183,7 @@ TEST_CASE("a peer that asks and never reads, or sends without end, is ended with
   hand_over_until(t, 1'000'000, [] { return true; });
   raw_connection deaf(t.where());
   REQUIRE(deaf.write(hello("intruder", secret)));
-  const auto before = resident_bytes();
+  const auto before = held_bytes();
   wire::bytes questions;
   for (int i = 0; i < 1000; ++i) {
     auto one = wire::encode(topology_query_message{});
@@ -196,7 +197,7 @@ TEST_CASE("a peer that asks and never reads, or sends without end, is ended with
   });
   const auto rooms = hand_over_until(t, 1, [&] { return ended.load(); });
   asking.join();
-  const auto now = resident_bytes();
+  const auto now = held_bytes();
   const auto log = t.bootstrap.log();
   MESSAGE("beside ", rooms, " rooms; memory grew by ", mib(std::max(now, before) - before), " MiB");
   CHECK(now < before + 64 * 1024 * 1024);
@@ -227,13 +228,13 @@ TEST_CASE("fuzzed messages before and after the token are refused or ignored, an
       c.say_no_more();
       if (!c.read_to_end().empty()) ++refused;
       sent += frames_per_connection;
-      if (n * frames_per_connection * 4 < frames) memory_early = resident_bytes();
+      if (n * frames_per_connection * 4 < frames) memory_early = held_bytes();
     }
   });
   auto rooms = hand_over_until(t, 1000, [&] { return sent >= frames; });
   fuzzing.join();
   rooms += hand_over_until(t, 1'000'000, [&] { return open_descriptors() <= before; });
-  const auto now = resident_bytes();
+  const auto now = held_bytes();
   MESSAGE(sent.load(), " frames in ", (sent / frames_per_connection), " connections, ", refused.load(),
           " answered, beside ", rooms, " rooms; memory ", mib(memory_early), " MiB after a quarter, ",
           mib(now), " MiB at the end");

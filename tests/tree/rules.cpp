@@ -188,6 +188,19 @@ violations guarded_headers(const source_tree& tree) {
   return out;
 }
 
+violations own_header_first(const source_tree& tree) {
+  violations out;
+  for (const auto& [path, text] : tree) {
+    const auto header = stem_of(path) + ".hpp";
+    if (!is_cpp(path) || is_header(path) || !in_source_folder(path) || tree.count(header) == 0) continue;
+    const auto includes = includes_of(text);
+    if (includes.empty() || includes.front().name != header)
+      out.push_back(fmt::format("{}:{}: \"{}\" comes first", path,
+                                includes.empty() ? 1 : includes.front().line, header));
+  }
+  return out;
+}
+
 violations banned_words(const source_tree& tree) {
   // Written in pieces, or this file would be its own finding.
   static const std::vector<std::string_view> words = {

@@ -30,6 +30,9 @@ violations pure_machines(const source_tree& tree, const std::set<std::string>& m
 /// Every header has an include guard in the one form that the project uses.
 violations guarded_headers(const source_tree& tree);
 
+/// A source includes its own header before any other, which shows that the header needs none before it.
+violations own_header_first(const source_tree& tree);
+
 /// No notes to self and no path of one person's machine, in sources, build files and documents.
 violations banned_words(const source_tree& tree);
 

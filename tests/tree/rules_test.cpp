@@ -94,6 +94,17 @@ TEST_CASE("an unguarded header is refused") {
   CHECK(guarded_headers({{"config/a.hpp", "// What a is.\n#pragma once\n"}, {"config/a.cpp", ""}}).empty());
 }
 
+TEST_CASE("a source that includes another header before its own is refused") {
+  source_tree tree = {{"config/a.hpp", ""},
+                      {"config/a.cpp", "// What.\n#include <vector>\n#include \"config/a.hpp\"\n"}};
+  check_one(own_header_first(tree), "config/a.cpp:2");
+  tree["config/a.cpp"] = "int a;\n";
+  check_one(own_header_first(tree), "config/a.cpp:1");
+  tree["config/a.cpp"] = "// What.\n#include \"config/a.hpp\"\n\n#include <vector>\n";
+  tree["config/b.cpp"] = "#include <vector>\n";
+  CHECK(own_header_first(tree).empty());
+}
+
 TEST_CASE("notes to self and one machine's paths are refused") {
   check_one(banned_words({{"a.md",
                            "one\n"

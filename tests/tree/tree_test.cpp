@@ -53,6 +53,10 @@ TEST_CASE("every header is guarded") {
   check_none(guarded_headers(project()));
 }
 
+TEST_CASE("every source includes its own header first") {
+  check_none(own_header_first(project()));
+}
+
 TEST_CASE("no notes to self and no paths of one machine") {
   check_none(banned_words(project()));
 }
