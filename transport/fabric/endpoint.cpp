@@ -25,6 +25,10 @@ unexpected refused(const provider& p, const char* call, std::int64_t status) {
   return fail(errc::transport_provider, fmt::format("{}: {}", p.name, describe_failure(call, status)));
 }
 
+std::string shm_path(const std::string& name) {
+  return "/dev/shm/" + name;
+}
+
 /// libfabric is handed this as a path or a socket address: check what a peer sent.
 expected<void> check_address(const provider& p, std::span<const std::uint8_t> address) {
   if (p.name == "shm") {
@@ -54,7 +58,7 @@ void retire_endpoint::operator()(endpoint* closed) const {
     delete closed;
     return;
   }
-  unlink(("/dev/shm/" + closed->shm_name()).c_str());
+  unlink(shm_path(closed->shm_name()).c_str());
   retire_neighbour(closed);
 }
 
@@ -148,7 +152,14 @@ expected<void> endpoint::connect(std::span<const std::uint8_t> address) {
     peer_address_ = FI_ADDR_NOTAVAIL;
     return refused(*provider_, "fi_av_insert", inserted < 0 ? inserted : -FI_EADDRNOTAVAIL);
   }
-  if (!peer_shm_name_.empty()) peer_lock_ = shm_lock(peer_shm_name_);
+  if (peer_shm_name_.empty()) return {};
+  // Names are never used twice: a file that is there now was there when it was mapped. Without that mapping
+  // libfabric 1.17 would read the greeting that the peer left in our queue and follow a null pointer.
+  if (access(shm_path(peer_shm_name_).c_str(), F_OK) != 0) {
+    peer_address_ = FI_ADDR_NOTAVAIL;
+    return fail(errc::peer_gone, "shm: the peer has closed its endpoint: " + peer_shm_name_);
+  }
+  peer_lock_ = shm_lock(peer_shm_name_);
   return {};
 }
 

@@ -60,7 +60,8 @@ class endpoint {
   /// Ends all registrations: nothing that names their keys can land any more.
   void drop_regions() { regions_.clear(); }
   std::size_t region_count() const { return regions_.size(); }
-  /// Takes the peer's address. Nothing is exchanged yet.
+  /// Takes the peer's address. Nothing is exchanged yet. Errors: peer_gone (shm: its endpoint was closed
+  /// meanwhile).
   expected<void> connect(std::span<const std::uint8_t> address);
   bool connected() const { return peer_address_ != FI_ADDR_NOTAVAIL; }
 
@@ -75,8 +76,11 @@ class endpoint {
 
   /// Moves the provider forward and fills `out`; returns how many.
   std::size_t poll(std::span<completion> out);
-  /// False while a stopped process sits in the provider's lock: neither poll nor post then.
-  bool approachable() const { return !broken_ && !own_lock_.taken() && !peer_lock_.taken(); }
+  /// False while a stopped process sits in the provider's lock, and on shm before `connect`: neither poll nor
+  /// post then.
+  bool approachable() const {
+    return !broken_ && (shm_name_.empty() || connected()) && !own_lock_.taken() && !peer_lock_.taken();
+  }
   /// From another thread, when this endpoint's thread hangs in the provider (watchdog.hpp).
   void break_locks();
   /// That has happened: what the provider keeps in shared memory may be in disorder.

@@ -152,6 +152,29 @@ TEST_CASE("a stopped peer is told as silent once, and as heard when it goes on")
   s.deliver(0, 1, {copy(0, 0, 100'000)});
 }
 
+// Catches: a greeting that waits for a stopped process and takes it down when its sender is gone.
+TEST_CASE("who stopped before it connected finds that the peer has left, and connects anew") {
+  CONTRACT_NEEDS(freeze);
+  auto options = three();
+  options.limits.probe_timeout = 300ms;
+  scene s(options);
+  s.connect(0, 2);
+  const auto here = s.open(0, 1), there = s.open(1, 0);
+  s.on().freeze(1);
+  REQUIRE(s.at(0).connect_peer({1}, there));
+  REQUIRE(s.wait([&] { return count<peer_failed>(s, 0, 1) == 1; }));
+  s.at(0).close_peer({1});
+  REQUIRE(s.wait([&] { return count<peer_closed>(s, 0, 1) == 1; }));
+  s.on().thaw(1);
+  s.pass(50ms);
+  if (s.at(1).connect_peer({0}, here)) REQUIRE(s.wait([&] { return count<peer_failed>(s, 1, 0) == 1; }));
+  s.at(1).close_peer({0});
+  REQUIRE(s.wait([&] { return count<peer_closed>(s, 1, 0) == 1; }));
+  s.connect(0, 1, 2);
+  s.deliver(0, 1, {copy(0, 0, 100'000)});
+  healthy_goes_on(s, 50);
+}
+
 // Catches: one endpoint or queue for all peers (a stopped one blocks them), and transfers that outlive their
 // deadline because their completion never comes.
 TEST_CASE("a peer that stops in mid-write fails its own transfers at their deadline, and no other") {
