@@ -80,10 +80,6 @@ void directory::on(const control_received& what) {
         answer_waiting(i->first);
       }
       break;
-    case message_type::register_ok:
-      if (auto ok = wire::decode_payload<register_ok_message>(*what.payload))
-        registered_version_ = ok->version;
-      break;
     case message_type::refusal:
       if (auto refusal = wire::decode_payload<refusal_message>(*what.payload)) {
         i->second.last_failure = refusal->reason;

@@ -93,7 +93,6 @@ class directory {
   std::optional<register_rank_message> registration_;
   time_point renew_at_;
   std::uint64_t next_ticket_ = 1;
-  std::uint64_t registered_version_ = 0;
   std::vector<std::pair<std::uint64_t, resolved>> answers_;
   time_point now_;  ///< of the event that is being handled
 };

@@ -7,7 +7,9 @@
 namespace handoff {
 
 sink_rooms::sink_rooms(sink_rooms_settings settings, fabric_port& engine)
-    : settings_(std::move(settings)), engine_(engine), desk_(room_side::sink, settings_.desk) {}
+    : rooms_base(room_side::sink, std::move(settings.desk), std::move(settings.failures),
+                 settings.rooms.origin, engine),
+      context_(std::move(settings.rooms)) {}
 
 // -- engine ------------------------------------------------------------------------------------------------
 
@@ -15,22 +17,22 @@ void sink_rooms::on(announce_call& call) {
   const auto* grave = desk_.graves.find(call.room);
   room_key key{call.room, {grave ? grave->key.attempt.value + 1 : 1}};
   if (rooms_.contains(call.room))
-    return settings_.desk.log.error("room-duplicate", "{} was announced twice; the first stands",
-                                    to_string(key));
+    return desk_.settings().log.error("room-duplicate", "{} was announced twice; the first stands",
+                                      to_string(key));
   if (grave && grave->unclaimed) {
     auto reason = grave->reason;
     desk_.graves.bury(key, kv_poll::failed, reason, false, now_);
     return desk_.reject(key, reason);
   }
-  if (draining_) return desk_.reject(key, draining(settings_.rooms.origin));
-  if (rooms_.size() >= settings_.desk.rooms_max || desk_.congested())
-    return desk_.reject(key,
-                        {errc::limit_exceeded,
-                         rooms_.size() >= settings_.desk.rooms_max
-                             ? fmt::format("limits.rooms = {} sink rooms are open", settings_.desk.rooms_max)
-                             : "the engine does not take its events",
-                         settings_.rooms.origin});
-  room fresh{receiver_machine(key, settings_.rooms, std::move(call.label), now_), {}, {}, call.peer, false};
+  if (draining_) return desk_.reject(key, draining(origin_));
+  if (rooms_.size() >= desk_.settings().rooms_max || desk_.congested())
+    return desk_.reject(
+        key, {errc::limit_exceeded,
+              rooms_.size() >= desk_.settings().rooms_max
+                  ? fmt::format("limits.rooms = {} sink rooms are open", desk_.settings().rooms_max)
+                  : "the engine does not take its events",
+              origin_});
+  sink_room fresh{receiver_machine(key, context_, std::move(call.label), now_), {}, {}, call.peer, false};
   auto& r = rooms_.emplace(call.room, std::move(fresh)).first->second;
   auto peer = peers_by_name_.find(call.peer);
   if (peer == peers_by_name_.end()) {
@@ -69,7 +71,7 @@ void sink_rooms::on(publish_call& call) {
       (void)desk_.leases.set_state(*lease, lease_state::released);
     }
     if (!refused || is_terminal(machine.poll())) return;
-    refused.origin = settings_.rooms.origin;
+    refused.origin = origin_;
     machine.abort(refused, now, out);
   });
 }
@@ -77,14 +79,13 @@ void sink_rooms::on(publish_call& call) {
 void sink_rooms::on(const commit_call& call) {
   auto i = uncommitted_.find(call.key);
   if (i == uncommitted_.end() || i->second != call.slot) return;
-  if (auto bad = desk_.slots.give_back(call.slot, call.key))
-    settings_.desk.log.error("slot-state", "{}: {}", to_string(call.key), to_string(bad));
+  complain("slot-state", call.key, desk_.slots.give_back(call.slot, call.key));
   uncommitted_.erase(i);
 }
 
 void sink_rooms::on(const abort_call& call) {
   auto reason = call.reason;
-  reason.origin = settings_.rooms.origin;
+  reason.origin = origin_;
   if (auto i = rooms_.find(call.room); i != rooms_.end()) {
     return step(i->second, [&](auto& machine, auto now, auto& out) { machine.abort(reason, now, out); });
   }
@@ -93,30 +94,20 @@ void sink_rooms::on(const abort_call& call) {
     desk_.graves.bury({call.room, {}}, kv_poll::failed, std::move(reason), true, now_);
 }
 
-bool sink_rooms::quiet(const quiesce_call& call) const {
-  return call.all ? rooms_.empty() : !rooms_.contains(call.room);
-}
-
 // -- peers -------------------------------------------------------------------------------------------------
 
 void sink_rooms::on(const room_frame& frame) {
   std::visit([&](const auto& message) { on(frame, message); }, frame.message);
 }
 
-sink_rooms::room* sink_rooms::live(room_key key) {
-  auto i = rooms_.find(key.room);
-  return i == rooms_.end() ? nullptr : &i->second;
-}
-
 void sink_rooms::on(const room_frame& f, const room_done_message& m) {
   told(m.key.room);
-  if (auto* r = live(m.key)) {
+  if (auto* r = find(m.key.room)) {
     // The row is read here, once: the source sent room_done after the row was flushed.
     row_reading row = r->slot ? read_row(desk_.row(*r->slot), m.key)
                               : row_reading(fail(errc::metadata_missing, "no slot was published"));
     if (row)
-      if (auto failed = settings_.failures.draw(failure_kind::commit, to_string(m.key)))
-        row = unexpected(failed);
+      if (auto failed = failures_.draw(failure_kind::commit, to_string(m.key))) row = unexpected(failed);
     return step(*r, [&](auto& machine, auto now, auto& out) { machine.done(f.from, m, row, now, out); });
   }
   // Ended here: the source hears the verdict again.
@@ -127,19 +118,19 @@ void sink_rooms::on(const room_frame& f, const room_done_message& m) {
 }
 
 void sink_rooms::on(const room_frame& f, const progress_message& m) {
-  if (auto* r = live(m.key))
+  if (auto* r = find(m.key.room))
     step(*r, [&](auto& machine, auto now, auto& out) { machine.progress(f.from, m, now, out); });
 }
 
 void sink_rooms::on(const room_frame& f, const abort_message& m) {
   told(m.key.room);
-  if (auto* r = live(m.key))
+  if (auto* r = find(m.key.room))
     step(*r, [&](auto& machine, auto now, auto& out) { machine.peer_abort(f.from, m, now, out); });
 }
 
 void sink_rooms::on(const room_frame& f, const drained_message& m) {
   told(m.key.room);
-  if (auto* r = live(m.key))
+  if (auto* r = find(m.key.room))
     step(*r, [&](auto& machine, auto now, auto& out) { machine.drained(f.from, m, now, out); });
 }
 
@@ -155,22 +146,14 @@ void sink_rooms::on(const peer_up& peer) {
   for (const auto& [id, asked] : untold_) {
     const auto* grave = asked == peer.asked ? desk_.graves.find(id) : nullptr;
     if (grave && grave->poll == kv_poll::failed)
-      engine_.send({peer.view.peer, abort_message{grave->key, peer.view.identity.rank, settings_.rooms.rank,
-                                                  false, grave->reason}});
+      engine_.send({peer.view.peer,
+                    abort_message{grave->key, peer.view.identity.rank, context_.rank, false, grave->reason}});
   }
 }
 
 void sink_rooms::told(room_id room) {
-  if (auto* r = live({room, {}})) r->source_knows = true;
+  if (auto* r = find(room)) r->source_knows = true;
   untold_.erase(room);
-}
-
-/// What cannot be told because too much waits already, the source finds out by its own bounds.
-void sink_rooms::owe(const room& r) {
-  if (r.machine.poll() != kv_poll::failed || r.source_knows) return;
-  if (untold_.size() >= settings_.desk.rooms_max)
-    std::erase_if(untold_, [&](const auto& entry) { return !desk_.graves.find(entry.first); });
-  if (untold_.size() < settings_.desk.rooms_max) untold_[r.machine.key().room] = r.asked;
 }
 
 void sink_rooms::on(const connect_failed& what) {
@@ -191,96 +174,33 @@ void sink_rooms::on(const peer_endpoint_closed& peer) {
   step_all([&](auto& machine, auto now, auto& out) { machine.peer_closed(peer.peer, now, out); });
 }
 
-void sink_rooms::tick(time_point now) {
-  now_ = now;
-  desk_.flush();
-  desk_.graves.expire(now);
-  for (auto id : desk_.timers.due(now))
-    if (auto i = rooms_.find(id); i != rooms_.end())
-      step(i->second, [](auto& machine, auto at, auto& out) { machine.tick(at, out); });
-}
-
 status_part sink_rooms::status() const {
   status_part part{
       "decode",
       {{"rooms", rooms_.size()}, {"uncommitted", uncommitted_.size()}, {"untold", untold_.size()}},
       {}};
   desk_.count_into(part);
-  settings_.failures.count_into(part);
+  failures_.count_into(part);
   return part;
 }
 
 // -- machines ----------------------------------------------------------------------------------------------
 
-template <class Event>
-void sink_rooms::step(room& r, Event&& event) {
-  room_effects effects;
-  event(r.machine, now_, effects);
-  fail_on_purpose(r, effects);
-  carry_out(r, effects);
-  settle(r.machine.key().room);
+void sink_rooms::carry_out(sink_room& r, room_effect& effect) {
+  const auto* verdict = std::get_if<verdict_effect>(&effect);
+  if (!verdict) return;
+  const auto key = r.machine.key();
+  if (verdict->poll == kv_poll::success && r.slot) uncommitted_[key] = *r.slot;
+  desk_.verdict(key, *verdict, r.slot.value_or(slot_id{}));
 }
 
-/// Only where a peer comes or goes.
-template <class Event>
-void sink_rooms::step_all(Event&& event) {
-  std::vector<room_id> all;
-  for (const auto& [id, r] : rooms_) all.push_back(id);
-  for (auto id : all)
-    if (auto i = rooms_.find(id); i != rooms_.end()) step(i->second, event);
-}
-
-void sink_rooms::fail_on_purpose(room& r, room_effects& effects) {
-  if (auto failed = draw_poll(settings_.failures, r.machine.key(), effects)) {
-    failed.origin = settings_.rooms.origin;
-    r.machine.abort(std::move(failed), now_, effects);
-  }
-}
-
-void sink_rooms::carry_out(room& r, room_effects& effects) {
-  auto key = r.machine.key();
-  for (auto& effect : effects) {
-    if (auto* e = std::get_if<send_effect>(&effect)) {
-      engine_.send(frame_call{e->peer, std::move(e->message)});
-    } else if (auto* e = std::get_if<verdict_effect>(&effect)) {
-      if (e->poll == kv_poll::success && r.slot) uncommitted_[key] = *r.slot;
-      desk_.verdict(key, *e, r.slot.value_or(slot_id{}));
-    } else if (auto* e = std::get_if<lease_effect>(&effect)) {
-      if (r.lease) {
-        if (auto bad = desk_.leases.set_state(*r.lease, e->state))
-          settings_.desk.log.error("lease-state", "{}: {}", to_string(key), to_string(bad));
-      }
-      if (e->state != lease_state::released) continue;
-      r.lease.reset();
-      desk_.released(key);
-    } else if (auto* e = std::get_if<fence_effect>(&effect)) {
-      engine_.fence(fence_call{e->peer});
-    } else if (auto* e = std::get_if<free_slot_effect>(&effect)) {
-      clear_stamp(desk_.row(e->slot));
-      if (auto bad = desk_.slots.give_back(e->slot, key))
-        settings_.desk.log.error("slot-state", "{}: {}", to_string(key), to_string(bad));
-      r.slot.reset();
-    }
-  }
-}
-
-void sink_rooms::settle(room_id id) {
-  auto i = rooms_.find(id);
-  auto& r = i->second;
-  if (!r.machine.finished()) {
-    desk_.timers.set(id, r.machine.deadline());
-    return;
-  }
-  desk_.timers.set(id, time_point::max());
-  desk_.graves.bury(r.machine.key(), r.machine.poll(), r.machine.reason(), false, now_);
-  desk_.gate.forget(r.machine.key());
-  owe(r);
-  rooms_.erase(i);
-  ended_.push_back(id);
-}
-
-time_point sink_rooms::deadline() const {
-  return desk_.next_deadline(now_);
+void sink_rooms::buried(sink_room r) {
+  if (r.machine.poll() != kv_poll::failed || r.source_knows) return;
+  // What cannot be told because too much waits already, the source finds out by its own bounds.
+  const auto most = desk_.settings().rooms_max;
+  if (untold_.size() >= most)
+    std::erase_if(untold_, [&](const auto& entry) { return !desk_.graves.find(entry.first); });
+  if (untold_.size() < most) untold_[r.machine.key().room] = std::move(r.asked);
 }
 
 }  // namespace handoff

@@ -5,15 +5,12 @@
 #pragma once
 
 #include "actors/decode/receiver_machine.hpp"
-#include "actors/room/failure_injector.hpp"
-#include "actors/room/rank_calls.hpp"
-#include "actors/room/room_desk.hpp"
+#include "actors/room/rooms_base.hpp"
 
 #include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 namespace handoff {
@@ -24,7 +21,15 @@ struct sink_rooms_settings {
   failure_injector failures;
 };
 
-class sink_rooms {
+struct sink_room {
+  receiver_machine machine;
+  std::optional<lease_id> lease;
+  std::optional<slot_id> slot;
+  std::string asked;          ///< its source, as the engine named it
+  bool source_knows = false;  ///< it told an end, or `drained`, which answers ours
+};
+
+class sink_rooms final : public rooms_base<sink_room> {
  public:
   sink_rooms(sink_rooms_settings settings, fabric_port& engine);
 
@@ -35,25 +40,9 @@ class sink_rooms {
     now_ = now;
     on(event);
   }
-  /// No later than `deadline`.
-  void tick(time_point now);
-  time_point deadline() const;
-
-  bool quiet(const quiesce_call& call) const;
-  /// Rooms that ended since it was last asked.
-  std::vector<room_id> take_ended() { return std::exchange(ended_, {}); }
   status_part status() const;
-  const room_desk& desk() const { return desk_; }
 
  private:
-  struct room {
-    receiver_machine machine;
-    std::optional<lease_id> lease;
-    std::optional<slot_id> slot;
-    std::string asked;          ///< its source, as the engine named it
-    bool source_knows = false;  ///< it told an end, or `drained`, which answers ours
-  };
-
   void on(announce_call& call);
   void on(publish_call& call);
   void on(const commit_call& call);
@@ -73,29 +62,17 @@ class sink_rooms {
   void on(const room_frame&, const announce_message&) {}
   void on(const room_frame&, const publish_message&) {}
   void on(const room_frame&, const room_result_message&) {}
-  room* live(room_key key);
-  template <class Event>
-  void step(room& r, Event&& event);
-  template <class Event>
-  void step_all(Event&& event);
-  void carry_out(room& r, room_effects& effects);
-  void fail_on_purpose(room& r, room_effects& effects);
-  void settle(room_id id);
-  void told(room_id room);
-  void owe(const room& r);
 
-  sink_rooms_settings settings_;
-  fabric_port& engine_;
-  room_desk desk_;
-  std::unordered_map<room_id, room> rooms_;
+  void carry_out(sink_room& r, room_effect& effect) override;
+  void buried(sink_room r) override;
+  void told(room_id room);
+
+  receiver_context context_;
   std::map<std::string, peer_view> peers_by_name_;       ///< as rooms name them
   std::map<std::string, std::vector<room_id>> waiting_;  ///< rooms whose peer is being connected
   /// Failed rooms with their source's name, until it has answered: told again when it is connected anew.
   std::map<room_id, std::string> untold_;
   std::unordered_map<room_key, slot_id> uncommitted_;  ///< succeeded, row not taken yet
-  std::vector<room_id> ended_;
-  bool draining_ = false;
-  time_point now_;  ///< of the event that is being handled
 };
 
 }  // namespace handoff

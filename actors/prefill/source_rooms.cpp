@@ -8,8 +8,10 @@
 namespace handoff {
 
 source_rooms::source_rooms(source_rooms_settings settings, fabric_port& engine)
-    : settings_(std::move(settings)), engine_(engine), desk_(room_side::source, settings_.desk) {
-  settings_.rooms.next_transfer = &next_transfer_;
+    : rooms_base(room_side::source, std::move(settings.desk), std::move(settings.failures),
+                 settings.rooms.origin, engine),
+      context_(std::move(settings.rooms)) {
+  context_.next_transfer = &next_transfer_;
 }
 
 // -- engine ------------------------------------------------------------------------------------------------
@@ -21,18 +23,18 @@ void source_rooms::on(offer_call& call) {
     desk_.graves.claim(call.room);
     return desk_.reject(grave->key, grave->reason);
   }
-  if (draining_) return desk_.reject(key, draining(settings_.rooms.origin));
+  if (draining_) return desk_.reject(key, draining(origin_));
   auto i = rooms_.find(call.room);
   if (i != rooms_.end() && i->second.machine.state() != sender_state::unclaimed)
-    return settings_.desk.log.error("room-duplicate", "{} was offered twice; the first offer stands",
-                                    to_string(key));
-  if (i == rooms_.end() && (rooms_.size() >= settings_.desk.rooms_max || desk_.congested()))
+    return desk_.settings().log.error("room-duplicate", "{} was offered twice; the first offer stands",
+                                      to_string(key));
+  if (i == rooms_.end() && (rooms_.size() >= desk_.settings().rooms_max || desk_.congested()))
     return desk_.reject(
         key, {errc::limit_exceeded,
-              rooms_.size() >= settings_.desk.rooms_max
-                  ? fmt::format("limits.rooms = {} source rooms are open", settings_.desk.rooms_max)
+              rooms_.size() >= desk_.settings().rooms_max
+                  ? fmt::format("limits.rooms = {} source rooms are open", desk_.settings().rooms_max)
                   : "the engine does not take its events",
-              settings_.rooms.origin});
+              origin_});
   auto& r = i == rooms_.end() ? open(key) : i->second;
   r.key = r.machine.key();
   auto lease = desk_.leases.reserve(r.key, call.pages);
@@ -40,7 +42,7 @@ void source_rooms::on(offer_call& call) {
   if (!slot) {
     if (lease) (void)desk_.leases.set_state(*lease, lease_state::released);
     auto reason = slot.error();
-    reason.origin = settings_.rooms.origin;
+    reason.origin = origin_;
     desk_.reject(r.key,
                  reason);  // the machine, if peers know of it, ends without the engine hearing of it again
     return step(r, [&](auto& machine, auto now, auto& out) { machine.abort(reason, now, out); });
@@ -61,7 +63,7 @@ void source_rooms::on(const send_call& call) {
     refused = machine.send(call.what, call.last, call.row, now, out);
     // The engine cannot hear of a refused chunk otherwise, and without it the room cannot end well.
     if (refused && !is_terminal(machine.poll())) {
-      refused.origin = settings_.rooms.origin;
+      refused.origin = origin_;
       machine.abort(refused, now, out);
     }
   });
@@ -70,7 +72,7 @@ void source_rooms::on(const send_call& call) {
 void source_rooms::on(const abort_call& call) {
   auto i = rooms_.find(call.room);
   auto reason = call.reason;
-  reason.origin = settings_.rooms.origin;
+  reason.origin = origin_;
   if (i == rooms_.end()) {  // remembered, should an offer or a sink come after it
     if (!desk_.graves.find(call.room))
       desk_.graves.bury({call.room, {}}, kv_poll::failed, std::move(reason), true, now_);
@@ -83,12 +85,8 @@ void source_rooms::on(const abort_call& call) {
 void source_rooms::on(const no_new_rooms&) {
   draining_ = true;
   step_all([&](auto& machine, auto now, auto& out) {
-    if (machine.state() == sender_state::unclaimed) machine.abort(draining(settings_.rooms.origin), now, out);
+    if (machine.state() == sender_state::unclaimed) machine.abort(draining(origin_), now, out);
   });
-}
-
-bool source_rooms::quiet(const quiesce_call& call) const {
-  return call.all ? rooms_.empty() : !rooms_.contains(call.room);
 }
 
 // -- peers -------------------------------------------------------------------------------------------------
@@ -99,15 +97,14 @@ void source_rooms::on(const room_frame& frame) {
 
 /// Why a sink cannot open a room here now.
 error source_rooms::no_room() const {
-  if (draining_) return draining(settings_.rooms.origin);
-  if (rooms_.size() < settings_.desk.rooms_max) return {};
+  if (draining_) return draining(origin_);
+  if (rooms_.size() < desk_.settings().rooms_max) return {};
   return {errc::limit_exceeded,
-          fmt::format("limits.rooms = {} source rooms are open", settings_.desk.rooms_max),
-          settings_.rooms.origin};
+          fmt::format("limits.rooms = {} source rooms are open", desk_.settings().rooms_max), origin_};
 }
 
-source_rooms::room* source_rooms::room_for(const peer_view& from, room_key key, rank_coord source,
-                                           rank_coord sink, bool may_open) {
+source_room* source_rooms::room_for(const peer_view& from, room_key key, rank_coord source, rank_coord sink,
+                                    bool may_open) {
   auto i = rooms_.find(key.room);
   bool open_here = i != rooms_.end();
   if (!open_here) desk_.graves.adopt(key);
@@ -198,108 +195,45 @@ void source_rooms::on(const peer_endpoint_closed& peer) {
   step_all([&](auto& machine, auto now, auto& out) { machine.peer_closed(peer.peer, now, out); });
 }
 
-void source_rooms::tick(time_point now) {
-  now_ = now;
-  desk_.flush();
-  desk_.graves.expire(now);
-  for (auto id : desk_.timers.due(now))
-    if (auto i = rooms_.find(id); i != rooms_.end())
-      step(i->second, [](auto& machine, auto at, auto& out) { machine.tick(at, out); });
-}
-
 status_part source_rooms::status() const {
   status_part part{
       "prefill", {{"rooms", rooms_.size()}, {"peers", peers_.size()}, {"transfers", transfers_.size()}}, {}};
   desk_.count_into(part);
-  settings_.failures.count_into(part);
+  failures_.count_into(part);
   return part;
 }
 
 // -- machines ----------------------------------------------------------------------------------------------
 
-source_rooms::room& source_rooms::open(room_key key) {
-  room fresh{sender_machine(key, settings_.rooms, now_), {}, {}, key, false};
+source_room& source_rooms::open(room_key key) {
+  source_room fresh{sender_machine(key, context_, now_), {}, {}, key, false};
   return rooms_.emplace(key.room, std::move(fresh)).first->second;
 }
 
-template <class Event>
-void source_rooms::step(room& r, Event&& event) {
-  room_effects effects;
-  event(r.machine, now_, effects);
-  fail_on_purpose(r, effects);
-  carry_out(r, effects);
-  settle(r.machine.key().room);
+/// An offer adopts the attempt that its sink names.
+void source_rooms::follow(source_room& r) {
+  const auto key = r.machine.key();
+  if (key == r.key) return;
+  if (r.lease) (void)desk_.leases.rekey(*r.lease, key);
+  if (r.slot) (void)desk_.slots.rekey(*r.slot, r.key, key);
+  desk_.gate.forget(r.key);
+  r.key = key;
 }
 
-/// Only where a peer comes or goes.
-template <class Event>
-void source_rooms::step_all(Event&& event) {
-  std::vector<room_id> all;
-  for (const auto& [id, r] : rooms_) all.push_back(id);
-  for (auto id : all)
-    if (auto i = rooms_.find(id); i != rooms_.end()) step(i->second, event);
-}
-
-void source_rooms::fail_on_purpose(room& r, room_effects& effects) {
-  if (auto failed = draw_poll(settings_.failures, r.machine.key(), effects)) {
-    failed.origin = settings_.rooms.origin;
-    r.machine.abort(std::move(failed), now_, effects);
+void source_rooms::carry_out(source_room& r, room_effect& effect) {
+  const auto key = r.machine.key();
+  if (auto* e = std::get_if<write_row_effect>(&effect)) {
+    write_row(desk_.row(e->slot), e->row, e->stamp);
+  } else if (auto* e = std::get_if<submit_effect>(&effect)) {
+    transfers_[e->what.id] = {key.room, e->what.peer};
+    engine_.submit(submit_call{std::move(e->what)});
+  } else if (auto* e = std::get_if<verdict_effect>(&effect)) {
+    if (r.offered) desk_.verdict(key, *e, {});
   }
 }
 
-void source_rooms::carry_out(room& r, room_effects& effects) {
-  auto key = r.machine.key();
-  if (key != r.key) {  // an offer adopted its attempt
-    if (r.lease) (void)desk_.leases.rekey(*r.lease, key);
-    if (r.slot) (void)desk_.slots.rekey(*r.slot, r.key, key);
-    desk_.gate.forget(r.key);
-    r.key = key;
-  }
-  for (auto& effect : effects) {
-    if (auto* e = std::get_if<send_effect>(&effect)) {
-      engine_.send(frame_call{e->peer, std::move(e->message)});
-    } else if (auto* e = std::get_if<write_row_effect>(&effect)) {
-      write_row(desk_.row(e->slot), e->row, e->stamp);
-    } else if (auto* e = std::get_if<submit_effect>(&effect)) {
-      transfers_[e->what.id] = {key.room, e->what.peer};
-      engine_.submit(submit_call{std::move(e->what)});
-    } else if (auto* e = std::get_if<verdict_effect>(&effect)) {
-      if (r.offered) desk_.verdict(key, *e, {});
-    } else if (auto* e = std::get_if<lease_effect>(&effect); e && r.lease) {
-      if (auto bad = desk_.leases.set_state(*r.lease, e->state))
-        settings_.desk.log.error("lease-state", "{}: {}", to_string(key), to_string(bad));
-      if (e->state != lease_state::released) continue;
-      r.lease.reset();
-      desk_.released(key);
-    } else if (auto* e = std::get_if<fence_effect>(&effect)) {
-      engine_.fence(fence_call{e->peer});
-    } else if (auto* e = std::get_if<free_slot_effect>(&effect)) {
-      if (auto bad = desk_.slots.give_back(e->slot, key))
-        settings_.desk.log.error("slot-state", "{}: {}", to_string(key), to_string(bad));
-      r.slot.reset();
-    }
-  }
-}
-
-/// The machine's deadline is noted; a finished machine leaves a tombstone.
-void source_rooms::settle(room_id id) {
-  auto i = rooms_.find(id);
-  auto& r = i->second;
-  if (!r.machine.finished()) {
-    desk_.timers.set(id, r.machine.deadline());
-    return;
-  }
-  desk_.timers.set(id, time_point::max());
-  desk_.graves.bury(r.machine.key(), r.machine.poll(), r.machine.reason(), !r.offered, now_);
-  desk_.gate.forget(r.machine.key());
-  auto parked = std::move(r.parked);
-  rooms_.erase(i);
-  ended_.push_back(id);
-  for (const auto& frame : parked) on(frame);
-}
-
-time_point source_rooms::deadline() const {
-  return desk_.next_deadline(now_);
+void source_rooms::buried(source_room r) {
+  for (const auto& frame : r.parked) on(frame);
 }
 
 }  // namespace handoff

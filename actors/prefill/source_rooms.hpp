@@ -4,9 +4,7 @@
 #pragma once
 
 #include "actors/prefill/sender_machine.hpp"
-#include "actors/room/failure_injector.hpp"
-#include "actors/room/rank_calls.hpp"
-#include "actors/room/room_desk.hpp"
+#include "actors/room/rooms_base.hpp"
 
 #include <optional>
 #include <set>
@@ -22,7 +20,16 @@ struct source_rooms_settings {
   failure_injector failures;
 };
 
-class source_rooms {
+struct source_room {
+  sender_machine machine;
+  std::optional<lease_id> lease;
+  std::optional<slot_id> slot;
+  room_key key;                         ///< as the lease and slot are named; follows the machine's attempt
+  bool offered = false;                 ///< the engine knows of it
+  std::vector<room_frame> parked = {};  ///< of the next attempt, which opens when this one is over
+};
+
+class source_rooms final : public rooms_base<source_room> {
  public:
   source_rooms(source_rooms_settings settings, fabric_port& engine);
 
@@ -32,26 +39,9 @@ class source_rooms {
     now_ = now;
     on(event);
   }
-  /// No later than `deadline`.
-  void tick(time_point now);
-  time_point deadline() const;
-
-  bool quiet(const quiesce_call& call) const;
-  /// Rooms that ended since it was last asked.
-  std::vector<room_id> take_ended() { return std::exchange(ended_, {}); }
   status_part status() const;
-  const room_desk& desk() const { return desk_; }
 
  private:
-  struct room {
-    sender_machine machine;
-    std::optional<lease_id> lease;
-    std::optional<slot_id> slot;
-    room_key key;                         ///< as the lease and slot are named; follows the machine's attempt
-    bool offered = false;                 ///< the engine knows of it
-    std::vector<room_frame> parked = {};  ///< of the next attempt, which opens when this one is over
-  };
-
   void on(offer_call& call);
   void on(const send_call& call);
   void on(const abort_call& call);
@@ -71,22 +61,18 @@ class source_rooms {
   void on(const room_frame&, const progress_message&) {}
   void on(const room_frame&, const drained_message&) {}
   /// The room that a message is about; answers for ended rooms and makes unclaimed ones.
-  room* room_for(const peer_view& from, room_key key, rank_coord source, rank_coord sink, bool may_open);
+  source_room* room_for(const peer_view& from, room_key key, rank_coord source, rank_coord sink,
+                        bool may_open);
   void park(room_key key, const room_frame& frame);
   error no_room() const;
-  room& open(room_key key);
-  template <class Event>
-  void step(room& r, Event&& event);
-  template <class Event>
-  void step_all(Event&& event);
-  void carry_out(room& r, room_effects& effects);
-  void fail_on_purpose(room& r, room_effects& effects);
-  void settle(room_id id);
+  source_room& open(room_key key);
 
-  source_rooms_settings settings_;
-  fabric_port& engine_;
-  room_desk desk_;
-  std::unordered_map<room_id, room> rooms_;
+  void follow(source_room& r) override;
+  void carry_out(source_room& r, room_effect& effect) override;
+  void buried(source_room r) override;
+  bool unclaimed(const source_room& r) const override { return !r.offered; }
+
+  sender_context context_;
   struct in_flight {
     room_id room;
     peer_id peer;
@@ -94,9 +80,6 @@ class source_rooms {
   std::unordered_map<transfer_id, in_flight> transfers_;  ///< until drained, or the peer's endpoint is closed
   std::set<peer_id> peers_;
   std::uint64_t next_transfer_ = 1;
-  std::vector<room_id> ended_;
-  bool draining_ = false;
-  time_point now_;  ///< of the event that is being handled
 };
 
 }  // namespace handoff
