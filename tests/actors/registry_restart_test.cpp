@@ -28,26 +28,7 @@ struct fleet {
     });
   }
 
-  void hand_over(engine& sink, room_id room) {
-    auto list = ids({static_cast<std::uint32_t>(room.value)});
-    page_span span{{0}, 0, list, 0};
-    metadata_row row{
-        .first_token = 1, .cached_tokens = 0, .cached_device = 0, .cached_host = 0, .cached_storage = 0};
-    fill(prefill, 4, list, static_cast<int>(room.value));
-    REQUIRE(!prefill.rt->offer(room, std::span(&span, 1), 4, std::chrono::seconds(60), ""));
-    REQUIRE(!prefill.rt->send(room, {.first_token = 0, .last_token = 4, .last = true}, &row));
-    auto ready = sink.wait_poll(room, kv_poll::waiting_for_input);
-    REQUIRE(ready);
-    REQUIRE_MESSAGE(ready->poll == kv_poll::waiting_for_input, ready->reason.data());
-    REQUIRE(!sink.rt->publish(room, std::span(&span, 1), 4));
-    auto done = sink.wait_poll(room, kv_poll::success);
-    REQUIRE(done);
-    CHECK_MESSAGE(done->poll == kv_poll::success, done->reason.data());
-    CHECK(holds(sink, 4, list, static_cast<int>(room.value)));
-    CHECK(!sink.rt->commit(room, row));
-    CHECK(sink.wait_released(room));
-    CHECK(prefill.wait_released(room));
-  }
+  void hand_over(engine& sink, room_id room) { hand_over_announced(prefill, sink, room); }
 };
 
 }  // namespace

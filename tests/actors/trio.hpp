@@ -3,6 +3,7 @@
 
 #include "tests/actors/engine_fixture.hpp"
 
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -75,6 +76,28 @@ inline void hand_over(trio& t, room_id room, std::uint64_t tokens, const std::ve
   CHECK_MESSAGE(sent->poll == kv_poll::success, sent->reason.data());
   CHECK(t.prefill.wait_released(room));
   CHECK(t.decode.wait_released(room));
+}
+
+/// One page, for a room that the sink has announced already.
+inline void hand_over_announced(engine& prefill, engine& sink, room_id room) {
+  auto list = ids({static_cast<std::uint32_t>(room.value)});
+  page_span span{{0}, 0, list, 0};
+  metadata_row row{
+      .first_token = 1, .cached_tokens = 0, .cached_device = 0, .cached_host = 0, .cached_storage = 0};
+  fill(prefill, 4, list, static_cast<int>(room.value));
+  REQUIRE(!prefill.rt->offer(room, std::span(&span, 1), 4, std::chrono::seconds(60), ""));
+  REQUIRE(!prefill.rt->send(room, {.first_token = 0, .last_token = 4, .last = true}, &row));
+  auto ready = sink.wait_poll(room, kv_poll::waiting_for_input);
+  REQUIRE(ready);
+  REQUIRE_MESSAGE(ready->poll == kv_poll::waiting_for_input, ready->reason.data());
+  REQUIRE(!sink.rt->publish(room, std::span(&span, 1), 4));
+  auto done = sink.wait_poll(room, kv_poll::success);
+  REQUIRE(done);
+  CHECK_MESSAGE(done->poll == kv_poll::success, done->reason.data());
+  CHECK(holds(sink, 4, list, static_cast<int>(room.value)));
+  CHECK(!sink.rt->commit(room, row));
+  CHECK(sink.wait_released(room));
+  CHECK(prefill.wait_released(room));
 }
 
 inline void check_baseline(engine& e) {
