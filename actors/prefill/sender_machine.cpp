@@ -133,7 +133,8 @@ void sender_machine::transfer_done(const transport::transfer_done& done, time_po
     s->delivered.add(what);
     tell_progress(*s, out);
   }
-  if (state() == sender_state::sending && row_ && !s->final_submitted && s->in_flight.empty())
+  // Not once the room is given up: a chunk of this sink may have been lost.
+  if (state() == sender_state::sending && row_ && !giving_up_ && !s->final_submitted && s->in_flight.empty())
     submit(*s, {}, {}, true, out);
   check_done(now, out);
   settle(now, out);

@@ -333,6 +333,21 @@ TEST_CASE("sender: once room_done is on its way the sink decides about an abort"
   CHECK(silent.take() == "failed(aborted); abort(aborted)>1; quarantined");
 }
 
+TEST_CASE("sender: a sink that lost a chunk hears no room_done, though another sink decides about the room") {
+  bench b;
+  b.offer(), b.announce(2, 0), b.announce(2, 1), b.publish(0), b.publish(1);
+  b.send({0, 8}), b.send({8, tokens}, true);
+  b.done(1), b.done(3), b.take();
+  b.done(2, {errc::transport_completion, "lost", {}}, true, {2});
+  CHECK(b.take() == "abort(transport_completion)>1; abort(transport_completion)>2");
+  b.done(4, {}, true, {2});
+  CHECK(b.take() == "progress>2");
+  b.done(5), b.result(0), b.take();
+  b.m.tick(b.m.deadline(), b.out);
+  CHECK(b.m.reason().code == errc::transport_completion);
+  CHECK(b.m.finished());
+}
+
 TEST_CASE("sender: a room that its sinks ended is told to the engine that comes late") {
   bench b;
   b.announce();
