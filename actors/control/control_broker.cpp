@@ -419,6 +419,9 @@ class control_broker {
       case message_type::topology_query:
         return s_.routes.bootstrap;
       case message_type::connect_request:
+      case message_type::abort:
+      case message_type::drained:
+      case message_type::room_result:
         return s_.routes.transfer_engine;
       case message_type::refusal: {  // of what was answered on this connection
         bool engaged = std::find(c.users.begin(), c.users.end(), s_.routes.transfer_engine) != c.users.end();

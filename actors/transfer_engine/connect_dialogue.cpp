@@ -207,6 +207,10 @@ void peer_desk::on(const control_received& what) {
       auto reason = refusal ? refusal->reason : refusal.error();
       return d ? refused(*d, reason) : refused_by_peer(what, reason);
     }
+    case message_type::abort:
+    case message_type::drained:
+    case message_type::room_result:
+      return last_word_received(what);
     default:
       settings_.log.warn("control-unexpected", "{} from {}", to_string(what.header.type), what.peer.engine);
   }

@@ -29,7 +29,8 @@ void peer_desk::on(submit_call& call) {
 
 void peer_desk::on(const frame_call& call) {
   auto* p = find(call.peer);
-  if (!p || p->mute) return;  // its rooms were told, or will be
+  if (!p) return;  // its rooms were told
+  if (p->mute) return last_word_by_control(*p, call.message);
   auto failed = settings_.failures.draw(
       failure_kind::frame, std::visit([](const auto& m) { return to_string(m.key); }, call.message));
   if (!failed) {
@@ -38,9 +39,37 @@ void peer_desk::on(const frame_call& call) {
     failed = sent.error();
   }
   p->mute = true;
+  last_word_by_control(*p, call.message);
   peer_session_effects effects;
   p->machine.failed(failed, now_, effects);
   carry_out(*p, effects);
+}
+
+/// The fabric does not take it. The other side would hear only that its peer is gone, not why the room ended.
+void peer_desk::last_word_by_control(peer_session& p, const room_message& message) {
+  if (p.connection == 0) return;
+  std::visit(
+      [&](const auto& m) {
+        if (!is_last_word(std::decay_t<decltype(m)>::type)) return;
+        wire::header header;
+        header.session = p.session();
+        port_.send({{p.connection}, std::make_shared<const wire::bytes>(wire::encode(m, header))});
+      },
+      message);
+}
+
+void peer_desk::last_word_received(const control_received& what) {
+  auto message = decode_room_message(what.header.type, *what.payload);
+  if (!message) {
+    settings_.log.error("frame-malformed", "{}: {}", what.peer.engine, to_string(message.error()));
+    return;
+  }
+  // A sink asks for a session: it hears its source in those that it asked for.
+  const bool asked_by_them = goes_to_source(*message);
+  for (auto& [id, p] : peers_)
+    if (p.machine.peer() == what.peer && p.session() == what.header.session &&
+        p.asked.empty() == asked_by_them)
+      return deliver(p, what.header.type, *what.payload);
 }
 
 void peer_desk::on(const fence_call& call) {
@@ -114,21 +143,24 @@ void peer_desk::on(transport::peer_closed& e) {
 }
 
 void peer_desk::on(transport::frame_received& e) {
-  auto* p = find(e.peer, e.session);
-  if (!p || !p->told) return;
-  auto message = decode_room_message(e.type, e.payload);
+  if (auto* p = find(e.peer, e.session)) deliver(*p, e.type, e.payload);
+}
+
+void peer_desk::deliver(peer_session& p, message_type type, std::span<const std::byte> payload) {
+  if (!p.told) return;
+  auto message = decode_room_message(type, payload);
   if (!message) {
-    settings_.log.error("frame-malformed", "{}: {}", p->machine.peer().engine, to_string(message.error()));
+    settings_.log.error("frame-malformed", "{}: {}", p.machine.peer().engine, to_string(message.error()));
     peer_session_effects effects;
-    p->machine.failed(message.error(), now_, effects);
-    return carry_out(*p, effects);
+    p.machine.failed(message.error(), now_, effects);
+    return carry_out(p, effects);
   }
   if (!addressed_to(*message, settings_.self.rank)) {
     ++unroutable_frames_;
     return;
   }
   bool to_source = goes_to_source(*message);
-  room_frame frame{view(*p), std::move(*message)};
+  room_frame frame{view(p), std::move(*message)};
   if (to_source)
     port_.tell_source(std::move(frame));
   else

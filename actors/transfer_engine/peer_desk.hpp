@@ -10,6 +10,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -102,6 +103,9 @@ class peer_desk {
   void on(transport::peer_closed& e);
   void on(transport::frame_received& e);
   void on(transport::transfer_done& e);
+  void deliver(peer_session& p, message_type type, std::span<const std::byte> payload);
+  void last_word_by_control(peer_session& p, const room_message& message);
+  void last_word_received(const control_received& what);
   peer_session* find(peer_id id, session_id session);
   peer_session* find(peer_id id);
   void carry_out(peer_session& p, const peer_session_effects& effects);

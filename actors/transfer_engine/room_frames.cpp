@@ -51,6 +51,10 @@ expected<room_message> decode_room_message(message_type type, std::span<const st
   }
 }
 
+bool is_last_word(message_type type) {
+  return type == message_type::abort || type == message_type::drained || type == message_type::room_result;
+}
+
 bool goes_to_source(const room_message& message) {
   if (const auto* m = std::get_if<abort_message>(&message)) return !m->from_source;
   if (const auto* m = std::get_if<drained_message>(&message)) return !m->from_source;

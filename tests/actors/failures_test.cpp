@@ -104,6 +104,25 @@ TEST_CASE("a completion or a frame that fails on purpose costs the session, and 
   CHECK_MESSAGE(reason.find("injected: frame failure no. 1 on purpose, room 5") != reason.npos, reason);
 }
 
+TEST_CASE("why a room ended comes over the control connection when the fabric does not take it") {
+  trio t("tcp", fail_always("prefill-0", failure_kind::frame));
+  const auto pages = ids({0, 1});
+  const page_span span{{0}, 0, pages, 0};
+  REQUIRE_FALSE(t.decode.rt->announce({5}, t.where(), "r"));
+  REQUIRE_FALSE(t.prefill.rt->offer({5}, std::span(&span, 1), 8, std::chrono::seconds(30), "r"));
+  REQUIRE(t.decode.wait_poll({5}, kv_poll::waiting_for_input));
+  REQUIRE_FALSE(t.decode.rt->publish({5}, std::span(&span, 1), 8));
+  REQUIRE(t.prefill.wait_poll({5}, kv_poll::waiting_for_input));
+  REQUIRE_FALSE(t.prefill.rt->abort({5}, "the client left"));
+  const auto source = end_of(t.prefill, {5}), sink = end_of(t.decode, {5});
+  REQUIRE(source);
+  REQUIRE(sink);
+  CHECK(to_string(sink->code) == "aborted");
+  CHECK(std::string(source->reason.data()) == sink->reason.data());
+  CHECK(t.prefill.wait_released({5}));
+  CHECK(t.decode.wait_released({5}));
+}
+
 TEST_CASE("a completion that fails behind room_done leaves the room to its sink, or to the loss of it") {
   trio t("tcp", fail_always("prefill-0", failure_kind::completion));
   start_room(t, {5});

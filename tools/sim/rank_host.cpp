@@ -1,6 +1,8 @@
 // The parts of a rank, their ports, and the way of events between them.
 #include "tools/sim/rank_host.hpp"
 
+#include "actors/transfer_engine/room_frames.hpp"
+
 #include <algorithm>
 
 namespace handoff::sim {
@@ -154,7 +156,7 @@ void rank_host::on_control(part to, control_event& event) {
 }
 
 std::optional<part> rank_host::route(message_type type) const {
-  if (type == message_type::connect_request) return part::desk;
+  if (type == message_type::connect_request || is_last_word(type)) return part::desk;
   return {};
 }
 
