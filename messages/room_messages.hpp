@@ -110,6 +110,7 @@ struct drained_message {
   room_key key;
   rank_coord source, sink;
   bool from_source = true;
+  error reason;  ///< why the room ended, should its abort come later or be lost
   friend bool operator==(const drained_message&, const drained_message&) = default;
 };
 
@@ -168,7 +169,7 @@ auto inspect(F& f, abort_message& x) {
 template <class F>
 auto inspect(F& f, drained_message& x) {
   return fields(f, "drained", field("key", x.key), field("source", x.source), field("sink", x.sink),
-                field("from_source", x.from_source));
+                field("from_source", x.from_source), field("reason", x.reason));
 }
 
 }  // namespace handoff

@@ -100,9 +100,12 @@ void receiver_machine::drained(const peer_view& from, const drained_message& mes
   note("drained");
   if (!from_peer(from, message.key) || state() == receiver_state::succeeded) return;
   // Only an ended room drains: its abort was lost or comes later.
-  fail(
-      {errc::aborted, fmt::format("{}: {} ended it and did not say why", to_string(key_), name_of(from)), {}},
-      false, now, out);
+  fail(message.reason
+           ? message.reason
+           : error{errc::aborted,
+                   fmt::format("{}: {} ended it and did not say why", to_string(key_), name_of(from)),
+                   {}},
+       false, now, out);
   release(out);
 }
 

@@ -180,7 +180,7 @@ void sender_machine::settle(time_point now, room_effects& out) {
   for (auto& s : sinks_) {
     if (!s.owes_drained || !s.in_flight.empty() || (s.stranger && !all_drained)) continue;
     s.owes_drained = false;
-    if (!s.lost) emit_frame(out, s.view.peer, drained_message{key_, context_->rank, s.rank, true});
+    if (!s.lost) emit_frame(out, s.view.peer, drained_message{key_, context_->rank, s.rank, true, reason_});
   }
   if (released_) return;
   if (!all_drained) {

@@ -53,7 +53,7 @@ sender_machine::sink* sender_machine::meet(const peer_view& from, room_key key, 
 void sender_machine::refuse(const peer_view& from, room_key key, rank_coord rank, const error& reason,
                             room_effects& out) {
   emit_frame(out, from.peer, abort_message{key, context_->rank, rank, true, reason});
-  emit_frame(out, from.peer, drained_message{key, context_->rank, rank, true});
+  emit_frame(out, from.peer, drained_message{key, context_->rank, rank, true, reason});
 }
 
 void sender_machine::announce(const peer_view& from, const announce_message& m, time_point now,
@@ -151,7 +151,7 @@ void sender_machine::peer_abort(const peer_view& from, const abort_message& m, t
   if (terminal()) return answer_ended(from, m.sink, false, now, out);
   auto* s = find(from.peer);
   if (!s && !gathering())  // nothing was ever written for this one
-    return emit_frame(out, from.peer, drained_message{m.key, context_->rank, m.sink, true});
+    return emit_frame(out, from.peer, drained_message{m.key, context_->rank, m.sink, true, m.reason});
   if (!s && !(s = meet(from, m.key, m.sink, out))) return;
   s->owes_drained = true;
   fail(m.reason, s, now, out);

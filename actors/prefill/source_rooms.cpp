@@ -164,7 +164,7 @@ void source_rooms::on(const room_frame& f, const abort_message& m) {
   if (auto* r = room_for(f.from, m.key, m.source, m.sink, false))
     return step(*r, [&](auto& machine, auto now, auto& out) { machine.peer_abort(f.from, m, now, out); });
   // Unknown or ended: nothing of it is in the provider. Remembered, should our engine offer it later.
-  engine_.send(frame_call{f.from.peer, drained_message{m.key, m.source, m.sink, true}});
+  engine_.send(frame_call{f.from.peer, drained_message{m.key, m.source, m.sink, true, m.reason}});
   const auto* grave = desk_.graves.find(m.key.room);
   if (!grave || grave->key.attempt < m.key.attempt)
     desk_.graves.bury(m.key, kv_poll::failed, m.reason, true, now_);

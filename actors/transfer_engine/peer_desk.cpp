@@ -11,6 +11,11 @@ std::string transfer_text(transfer_id id) {
   return fmt::format("transfer {}", id.value);
 }
 
+error named_loss(const peer_session& p, const error& reason) {
+  return {
+      errc::peer_gone, fmt::format("engine {} is lost: {}", p.machine.peer().engine, to_string(reason)), {}};
+}
+
 }  // namespace
 
 peer_desk::peer_desk(peer_desk_settings settings, transport::transport& transport, peer_desk_port& port)
@@ -175,6 +180,10 @@ void peer_desk::on(transport::transfer_done& e) {
     p->machine.failed(e.result, now_, effects);
     carry_out(*p, effects);
   }
+  // Where the fabric fails, the session is what is lost, to both sides alike.
+  if (auto* p = find(e.peer);
+      p && (e.result.code == errc::transport_completion || e.result.code == errc::transport_post))
+    e.result = named_loss(*p, e.result);
   port_.tell_source(transfer_ended{std::move(e)});
 }
 
@@ -221,11 +230,9 @@ void peer_desk::tell_rooms_lost(peer_session& p, const error& reason) {
                      to_string(reason));
   if (!p.told && p.fallback) return fall_back(p, reason);
   if (p.told) {
-    auto named = reason;
-    if (reason.code != errc::peer_gone && reason.code != errc::transport_fenced)
-      named = {errc::peer_gone,
-               fmt::format("engine {} is lost: {}", p.machine.peer().engine, to_string(reason)),
-               {}};
+    const auto named = reason.code == errc::peer_gone || reason.code == errc::transport_fenced
+                           ? reason
+                           : named_loss(p, reason);
     port_.tell_source(peer_down{p.id, named});
     port_.tell_sink(peer_down{p.id, named});
   } else if (!p.asked.empty()) {

@@ -101,8 +101,8 @@ void peer_session_machine::control_reconnected(incarnation_id incarnation, time_
   if (state_ != peer_session_state::suspect || !(doubts_ & (no_control | fabric))) return;
   if (incarnation != peer_.incarnation)
     return lose(gone(fmt::format("restarted as incarnation {:016x}", incarnation.value)), now, out);
-  if (doubts_ & fabric) return lose(reason_, now, out);
-  clear(no_control, now, out);
+  if (!(doubts_ & fabric)) return clear(no_control, now, out);
+  if (!last_words_until_) last_words_until_ = now + context_->last_words;
 }
 
 void peer_session_machine::control_refused(const error& reason, time_point now, peer_session_effects& out) {
@@ -146,6 +146,7 @@ void peer_session_machine::lose(error reason, time_point now, peer_session_effec
   reason_ = std::move(reason);
   doubts_ = none;
   next_reconnect_.reset();
+  last_words_until_.reset();
   move(peer_session_state::gone, reason_.detail, now);
   emit<rooms_lost_effect>(out, {reason_});
   if (!closed_) emit<fence_peer_effect>(out, {});
@@ -169,6 +170,7 @@ void peer_session_machine::tick(time_point now, peer_session_effects& out) {
         gone(fmt::format("could not be reached again within {:.1f} s", seconds(context_->suspect_timeout))),
         now, out);
   }
+  if (last_words_until_ && now >= *last_words_until_) return lose(reason_, now, out);
   if (next_reconnect_ && now >= *next_reconnect_) reconnect(now, out);
 }
 
@@ -179,6 +181,7 @@ time_point peer_session_machine::deadline() const {
   if (doubts_ & silence) at = std::min(at, silence_deadline_);
   if (doubts_ & (no_control | fabric)) at = std::min(at, doubt_deadline_);
   if (next_reconnect_) at = std::min(at, *next_reconnect_);
+  if (last_words_until_) at = std::min(at, *last_words_until_);
   return at;
 }
 

@@ -8,8 +8,9 @@
 //
 // A silent peer that is heard again is ready again. An ended control connection is tried again: refused or
 // another incarnation means gone, the same incarnation means ready again. After a fabric failure the control
-// connection is probed too, but only to find the reason: the endpoint is broken, and a new session (number
-// + 1, a machine of its own) is made by whoever needs the peer next.
+// connection is probed too, to find the reason and, if the peer is alive, for the last words of its rooms:
+// the endpoint is broken, and a new session (number + 1, a machine of its own) is made by whoever needs the
+// peer next.
 #pragma once
 
 #include "actors/room/room_effects.hpp"
@@ -41,6 +42,9 @@ struct peer_session_context {
   duration suspect_timeout = std::chrono::milliseconds(1000);  ///< control lost or fabric failed, until gone
   duration reconnect_delay = std::chrono::milliseconds(250);
   std::uint32_t reconnects_max = 4;
+  /// After a fabric failure, with the peer alive: how long rooms hear and say over the control connection how
+  /// they end.
+  duration last_words = std::chrono::milliseconds(50);
   event_log events{};
   peer_transition_log log{};
 };
@@ -126,6 +130,7 @@ class peer_session_machine {
   bool closed_ = false;
   error reason_;
   time_point entered_, silence_deadline_, doubt_deadline_;
+  std::optional<time_point> last_words_until_;
   std::optional<time_point> next_reconnect_;  ///< unset: one is under way, or none is needed
   std::uint32_t reconnects_ = 0;
   std::array<duration, peer_session_state_count> spent_{};

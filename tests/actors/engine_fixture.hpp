@@ -116,6 +116,14 @@ class engine {
              (e.poll == poll || is_terminal(e.poll));
     });
   }
+  /// The same, where it may have been taken while another room was waited for.
+  std::optional<room_event> seen_poll(room_id room, kv_poll poll) {
+    for (const auto& e : seen)
+      if (e.key.room == room && e.what == room_event::kind::verdict &&
+          (e.poll == poll || is_terminal(e.poll)))
+        return e;
+    return wait_poll(room, poll);
+  }
   std::optional<room_event> wait_released(room_id room) {
     for (const auto& e : seen)
       if (e.key.room == room && e.what == room_event::kind::released) return e;

@@ -87,7 +87,7 @@ inline void hand_over_announced(engine& prefill, engine& sink, room_id room) {
   fill(prefill, 4, list, static_cast<int>(room.value));
   REQUIRE(!prefill.rt->offer(room, std::span(&span, 1), 4, std::chrono::seconds(60), ""));
   REQUIRE(!prefill.rt->send(room, {.first_token = 0, .last_token = 4, .last = true}, &row));
-  auto ready = sink.wait_poll(room, kv_poll::waiting_for_input);
+  auto ready = sink.seen_poll(room, kv_poll::waiting_for_input);
   REQUIRE(ready);
   REQUIRE_MESSAGE(ready->poll == kv_poll::waiting_for_input, ready->reason.data());
   REQUIRE(!sink.rt->publish(room, std::span(&span, 1), 4));

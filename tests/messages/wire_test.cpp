@@ -224,8 +224,9 @@ TEST_CASE("numbers that are no enumerator and no boolean are refused") {
               {}});
 
   auto drained = payload_of(drained_message{});
+  const std::size_t from_source_at = 12 + 8 + 8;
   for (unsigned number = 2; number <= 255; ++number) {
-    patch(drained, drained.size() - 1, static_cast<std::uint8_t>(number));
+    patch(drained, from_source_at, static_cast<std::uint8_t>(number));
     CHECK(refusal_of<drained_message>(drained).code == errc::wire_malformed);
   }
 

@@ -35,7 +35,7 @@ bool lost_session(const std::string& failure) {
 
 struct comparison {
   std::size_t succeeded = 0, failed_alike = 0, peer_gone_alone = 0;
-  std::map<std::string, std::size_t> reasons;
+  std::map<std::string, std::size_t> reasons, apart;
   std::string different;
 
   void add(const room_record& r) {
@@ -44,7 +44,9 @@ struct comparison {
     if (source.failure == sink.failure)
       ++(source.failure.empty() ? succeeded : failed_alike);
     else if (lost_session(source.failure) || lost_session(sink.failure))
-      ++peer_gone_alone;
+      ++peer_gone_alone,
+          ++apart[fmt::format("source {} sink {}", source.failure.empty() ? "success" : source.failure,
+                              sink.failure.empty() ? "success" : sink.failure)];
     else
       different += fmt::format("room {}: source {} {}; sink {} {}\n", r.room, source.failure, source.reason,
                                sink.failure, sink.reason);
@@ -106,6 +108,7 @@ void run_cycles(const std::string& provider) {
     MESSAGE("cycle ", cycle, ": ", c.rooms.size(), " rooms, ", all.succeeded, " succeeded, ",
             all.failed_alike, " failed alike, ", all.peer_gone_alone, " ended where one side lost its peer",
             reasons);
+    for (const auto& [ends, count] : all.apart) MESSAGE("cycle ", cycle, ": ", count, " times ", ends);
     CHECK_MESSAGE(all.different.empty(), all.different);
     if (rooms == 500) CHECK(all.succeeded > 0);
     settle("after ");

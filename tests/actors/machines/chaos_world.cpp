@@ -71,7 +71,7 @@ void chaos_world::plan_faults() {
       if (to_source)
         carry(true, abort_message{stale_key, {}, {}, false, {errc::aborted, "stale", "stale"}});
       else
-        carry(false, drained_message{stale_key, {}, {}, true});
+        carry(false, drained_message{stale_key, {}, {}, true, {}});
     });
 }
 
@@ -159,7 +159,7 @@ void chaos_world::answer_for_tombstone(const room_message& message) {
       std::holds_alternative<announce_message>(message) || std::holds_alternative<publish_message>(message);
   if (asks && tombstone_) carry(false, abort_message{key, {}, {}, true, tombstone_});
   if ((asks && tombstone_) || std::holds_alternative<abort_message>(message))
-    carry(false, drained_message{key, {}, {}, true});
+    carry(false, drained_message{key, {}, {}, true, {}});
 }
 
 void chaos_world::deliver_to_sink(const room_message& message) {

@@ -111,8 +111,7 @@ TEST_CASE("peer session: every state x every event") {
         {"uncontrolled", "other deadline"},
         {"silent and uncontrolled", "other deadline"},
         {"broken", "other deadline"}}},
-      {"control reconnected",
-       {{"uncontrolled", "-> ready"}, {"broken", "-> gone: lost(transport_completion); fence"}}},
+      {"control reconnected", {{"uncontrolled", "-> ready"}, {"broken", "other deadline"}}},
       {"control of another incarnation",
        {{"uncontrolled", "-> gone: lost(peer_gone); fence"},
         {"silent and uncontrolled", "-> gone: lost(peer_gone); fence"},
@@ -200,7 +199,10 @@ TEST_CASE("peer session: after a fabric failure the control connection tells why
   CHECK(dead.m.reason().code == errc::peer_gone);
   restarted.m.control_reconnected({18}, at(2s), restarted.out);
   CHECK(restarted.m.reason().detail.find("restarted as incarnation 0000000000000012") != std::string::npos);
-  alive.m.control_reconnected({17}, at(2s), alive.out);
+  alive.m.control_reconnected({17}, at(1200ms), alive.out);
+  CHECK(alive.m.state() == peer_session_state::suspect);  // its rooms' last words may still come
+  CHECK(alive.m.deadline() == at(1200ms) + alive.context.last_words);
+  alive.m.tick(alive.m.deadline(), alive.out);
   CHECK(alive.m.reason().code == errc::transport_completion);
   silent.m.tick(at(2s), silent.out);
   CHECK(silent.m.reason().code == errc::transport_completion);

@@ -78,7 +78,7 @@ struct rig {
   static abort_message abort(bool from_source, room_key key = key1) {
     return {key, {}, {}, from_source, {errc::aborted, "client left", from_source ? "prefill-0" : "decode-0"}};
   }
-  static drained_message drained(room_key key = key1) { return {key, {}, {}, true}; }
+  static drained_message drained(room_key key = key1) { return {key, {}, {}, true, {}}; }
   static progress_message progress(std::uint64_t last_token, room_key key = key1) {
     return {key, {}, {}, {{component_id{0}, last_token}}};
   }
