@@ -74,6 +74,7 @@ void peer_desk::on(const control_opened& what) {
     p.ticket = 0;
     if (p.connection != 0) close_control(p.connection);  // it was alive: the fabric failed
     p.connection = what.connection.value;
+    say_last_words(p);
     peer_session_effects effects;
     p.machine.control_reconnected(what.peer.incarnation, now_, effects);
     return carry_out(p, effects);

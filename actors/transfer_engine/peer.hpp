@@ -5,6 +5,7 @@
 #include "messages/compatibility.hpp"
 #include "messages/control_messages.hpp"
 #include "messages/ids.hpp"
+#include "messages/wire.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -46,6 +47,9 @@ struct peer_session {
   bool told = false;  ///< rooms know it
   bool lost = false;  ///< rooms were told that it is gone
   bool mute = false;  ///< a frame was not sent: those behind it would come out of order
+  /// Last words of rooms that wait for a control connection; at most `words_max`.
+  std::vector<std::shared_ptr<const wire::bytes>> words;
+  static constexpr std::size_t words_max = 1024;
 
   session_id session() const { return machine.session(); }
 };

@@ -52,15 +52,21 @@ void peer_desk::on(const frame_call& call) {
 
 /// The fabric does not take it. The other side would hear only that its peer is gone, not why the room ended.
 void peer_desk::last_word_by_control(peer_session& p, const room_message& message) {
-  if (p.connection == 0) return;
+  wire::header header;
+  header.session = p.session();
   std::visit(
       [&](const auto& m) {
-        if (!is_last_word(std::decay_t<decltype(m)>::type)) return;
-        wire::header header;
-        header.session = p.session();
-        port_.send({{p.connection}, std::make_shared<const wire::bytes>(wire::encode(m, header))});
+        if (is_last_word(std::decay_t<decltype(m)>::type) && p.words.size() < p.words_max)
+          p.words.push_back(std::make_shared<const wire::bytes>(wire::encode(m, header)));
       },
       message);
+  say_last_words(p);
+}
+
+/// The connection may be about to be made anew.
+void peer_desk::say_last_words(peer_session& p) {
+  if (p.connection == 0) return;
+  for (auto& word : std::exchange(p.words, {})) port_.send({{p.connection}, std::move(word)});
 }
 
 void peer_desk::last_word_received(const control_received& what) {

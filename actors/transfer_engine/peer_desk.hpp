@@ -105,6 +105,7 @@ class peer_desk {
   void on(transport::transfer_done& e);
   void deliver(peer_session& p, message_type type, std::span<const std::byte> payload);
   void last_word_by_control(peer_session& p, const room_message& message);
+  void say_last_words(peer_session& p);
   void last_word_received(const control_received& what);
   peer_session* find(peer_id id, session_id session);
   peer_session* find(peer_id id);
