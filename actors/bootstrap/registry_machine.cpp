@@ -30,6 +30,7 @@ registry_machine::registry_machine(const registry_context& context) : context_(c
 
 expected<register_ok_message> registry_machine::register_rank(const register_rank_message& message,
                                                               time_point now, registry_effects& out) {
+  note(message.self, "register");
   if (auto e = check(message)) return unexpected(std::move(e));
   rank_key key{message.self.engine, message.self.rank};
   auto lease = std::min<duration>(std::chrono::milliseconds(message.lease_ms), context_.lease_max);
@@ -49,6 +50,16 @@ expected<register_ok_message> registry_machine::register_rank(const register_ran
     }
   }
   return register_ok_message{context_.incarnation, version_};
+}
+
+void registry_machine::note(const engine_identity& rank, std::string_view event) const {
+  if (!context_.events) return;
+  const auto found = ranks_.find({rank.engine, rank.rank});
+  const auto state = found == ranks_.end()                                          ? "absent"
+                     : found->second.shown.identity.incarnation == rank.incarnation ? "registered"
+                     : found->second.replaced == rank.incarnation                   ? "replaced"
+                                                                                    : "other_life";
+  context_.events(state, event);
 }
 
 error registry_machine::check(const register_rank_message& m) const {
@@ -86,6 +97,7 @@ error registry_machine::check(const register_rank_message& m) const {
 }
 
 void registry_machine::unregister_rank(const engine_identity& identity, registry_effects& out) {
+  note(identity, "unregister");
   auto found = ranks_.find({identity.engine, identity.rank});
   if (found == ranks_.end() || found->second.shown.identity.incarnation != identity.incarnation) return;
   ranks_.erase(found);
@@ -112,6 +124,7 @@ void registry_machine::tick(time_point now, registry_effects& out) {
       ++i;
       continue;
     }
+    note(i->second.shown.identity, "expire");
     engines.insert(i->first.first);
     i = ranks_.erase(i);
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "actors/room/room_effects.hpp"
+#include "actors/room/state_clock.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +23,7 @@ struct registry_context {
   std::size_t ranks_max = 4096;
   std::size_t subscribers_max = 4096;
   duration lease_max = std::chrono::minutes(10);
+  event_log events{};  ///< states of a rank: absent, registered, other_life (another is registered), replaced
 };
 
 /// Chosen by the owner of the connection.
@@ -68,6 +70,7 @@ class registry_machine {
     std::optional<incarnation_id> replaced;  ///< the life before this one
   };
 
+  void note(const engine_identity& rank, std::string_view event) const;
   error check(const register_rank_message& message) const;
   void changed(const std::string& engine, registry_effects& out);
 

@@ -41,7 +41,8 @@ std::string_view to_string(lease_state state) {
   return "invalid";
 }
 
-lease_table::lease_table(const std::vector<std::uint64_t>& pages) {
+lease_table::lease_table(const std::vector<std::uint64_t>& pages, event_log events)
+    : events_(std::move(events)) {
   for (auto count : pages) owners_.emplace_back(count, 0);
 }
 
@@ -125,6 +126,7 @@ void lease_table::give_back(std::uint32_t place, const std::vector<component_pag
 error lease_table::set_state(lease_id lease, lease_state state) {
   auto* e = find(lease);
   if (!e) return unknown_lease(lease);
+  if (events_) events_(to_string(e->state), to_string(state));
   if (!legal(e->state, state))
     return {errc::internal,
             fmt::format("the lease of {} cannot go from {} to {}", to_string(e->key), to_string(e->state),
@@ -157,6 +159,7 @@ std::optional<lease_holder> lease_table::holder(component_id component, page_id 
 error lease_table::rekey(lease_id lease, room_key key) {
   auto* e = find(lease);
   if (!e) return unknown_lease(lease);
+  if (events_) events_(to_string(e->state), "rekey");
   e->key = key;
   return {};
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "actors/room/room_effects.hpp"
+#include "actors/room/state_clock.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +32,7 @@ struct lease_holder {
 class lease_table {
  public:
   /// `pages` by component, as in layout_descriptor::components. Components without pages have 0.
-  explicit lease_table(const std::vector<std::uint64_t>& pages);
+  explicit lease_table(const std::vector<std::uint64_t>& pages, event_log events = {});
 
   /// All pages of the list or none. pages_conflict names page, component and the room that holds it;
   /// invalid_argument: no such component or page.
@@ -66,6 +67,7 @@ class lease_table {
   std::vector<entry> entries_;
   std::vector<std::uint32_t> free_;
   lease_counts counts_;
+  event_log events_;
 };
 
 }  // namespace handoff

@@ -15,7 +15,7 @@ std::vector<std::uint64_t> pages_of(const layout_descriptor& layout) {
 }  // namespace
 
 room_desk::room_desk(room_side side, room_desk_settings settings)
-    : leases(pages_of(*settings.layout)),
+    : leases(pages_of(*settings.layout), settings.lease_events),
       slots(settings.slots),
       graves(settings.tombstones_max, settings.tombstone_time),
       gate(1, std::size_t{settings.rooms_max} + 1),  // one more: for the room that is refused at the limit

@@ -27,6 +27,7 @@ struct room_desk_settings {
   std::uint32_t tombstones_max = 0;
   duration tombstone_time{};
   logger log;
+  event_log lease_events{};
 };
 
 class room_desk {

@@ -72,9 +72,13 @@ void peer_desk::on(const control_opened& what) {
   for (auto& [id, p] : peers_) {
     if (p.ticket != what.ticket) continue;
     p.ticket = 0;
-    if (p.connection != 0) close_control(p.connection);  // it was alive: the fabric failed
-    p.connection = what.connection.value;
-    say_last_words(p);
+    if (p.connection !=
+        0) {  // the fabric failed, and the peer lives: last words may be under way on the one that it knows
+      close_control(what.connection.value);
+    } else {
+      p.connection = what.connection.value;
+      say_last_words(p);
+    }
     peer_session_effects effects;
     p.machine.control_reconnected(what.peer.incarnation, now_, effects);
     return carry_out(p, effects);

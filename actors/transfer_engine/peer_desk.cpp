@@ -23,7 +23,11 @@ peer_desk::peer_desk(peer_desk_settings settings, transport::transport& transpor
 
 void peer_desk::on(submit_call& call) {
   transport::transfer_done refused{.id = call.what.id, .peer = call.what.peer, .result = {}, .drained = true};
-  refused.result = settings_.failures.draw(failure_kind::post, transfer_text(refused.id));
+  // What is begun now would end with the session, when nobody hears of it any more.
+  if (auto* p = find(refused.peer); p && p->machine.broken())
+    refused.result = named_loss(*p, p->machine.reason());
+  else
+    refused.result = settings_.failures.draw(failure_kind::post, transfer_text(refused.id));
   if (!refused.result) {
     auto queued = transport_->submit(std::move(call.what));
     if (queued) return;

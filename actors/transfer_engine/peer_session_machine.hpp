@@ -100,6 +100,8 @@ class peer_session_machine {
   peer_session_state state() const { return state_; }
   /// Why it is gone or suspect.
   const error& reason() const { return reason_; }
+  /// The fabric has failed: this session will be lost, soon.
+  bool broken() const { return (doubts_ & fabric) != 0; }
   bool finished() const { return state_ == peer_session_state::gone && closed_; }
   /// When `tick` must be called next; max() if never.
   time_point deadline() const;

@@ -4,7 +4,12 @@ namespace handoff::sim {
 
 bootstrap_host::bootstrap_host(kernel& k, control_net& net, std::size_t slot, engine_identity self,
                                duration skew, int drift_ppm)
-    : host(k, slot, self, {}, skew, drift_ppm), net_(net), registry_({.incarnation = self.incarnation}) {}
+    : host(k, slot, self, {}, skew, drift_ppm),
+      net_(net),
+      registry_(
+          {.incarnation = self.incarnation, .events = [&k](std::string_view state, std::string_view event) {
+             ++k.counts.registry[{event, state}];
+           }}) {}
 
 std::optional<part> bootstrap_host::route(message_type type) const {
   if (type == message_type::register_rank || type == message_type::topology_query) return part::registry;

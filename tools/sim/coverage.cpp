@@ -78,6 +78,27 @@ cells not_of_sessions() {
   return out;
 }
 
+cells not_of_leases() {
+  cells out;
+  list(out, {"quarantined"}, {"reserved", "quarantined"},
+       "a room that ends while no address is out is released at once");
+  list(out, {"exposed"}, {"exposed", "quarantined"},
+       "pages are exposed once, and never after their room has ended");
+  list(out, {"reserved"}, {"reserved", "exposed", "quarantined"}, "a lease begins there");
+  list(out, {"rekey"}, {"exposed", "quarantined"}, "an offer adopts its attempt before anything is written");
+  return out;
+}
+
+cells not_of_registries() {
+  cells out;
+  list(out, {"expire"}, {"absent", "other_life", "replaced"}, "what expires is what is registered");
+  list(out, {"unregister"}, {"absent", "registered", "other_life", "replaced"},
+       "engines end by crashing here; registry_machine_test has it");
+  list(out, {"register"}, {"replaced"},
+       "needs a partition that outlasts a crash and the next life's registration", true);
+  return out;
+}
+
 }  // namespace
 
 const std::vector<machine_table>& machine_tables() {
@@ -99,7 +120,17 @@ const std::vector<machine_table>& machine_tables() {
        {"connected", "failed", "silent", "heard", "closed", "control_lost", "control_reconnected",
         "control_refused", "tick"},
        not_of_sessions(),
-       [](const tally& t) -> const tally::cells& { return t.session; }}};
+       [](const tally& t) -> const tally::cells& { return t.session; }},
+      {"lease",
+       {"reserved", "exposed", "quarantined"},
+       {"reserved", "exposed", "quarantined", "released", "rekey"},
+       not_of_leases(),
+       [](const tally& t) -> const tally::cells& { return t.lease; }},
+      {"registry",
+       {"absent", "registered", "other_life", "replaced"},
+       {"register", "unregister", "expire"},
+       not_of_registries(),
+       [](const tally& t) -> const tally::cells& { return t.registry; }}};
   return tables;
 }
 

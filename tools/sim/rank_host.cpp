@@ -14,7 +14,8 @@ source_rooms_settings source_settings(const rank_settings& s, pool_memory& memor
   source_rooms_settings out;
   out.rooms = s.source;
   out.desk = {memory.layout(), std::move(events), memory.source_rows(), s.slots,
-              s.rooms_max,     s.tombstones_max,  s.tombstones,         log};
+              s.rooms_max,     s.tombstones_max,  s.tombstones,         log,
+              s.leases};
   out.rooms.layout = memory.layout();
   out.rooms.metadata_region = memory.source_row_region();
   out.rooms.origin = self.engine;
@@ -26,7 +27,8 @@ sink_rooms_settings sink_settings(const rank_settings& s, pool_memory& memory, c
   sink_rooms_settings out;
   out.rooms = s.sink;
   out.desk = {memory.layout(), std::move(events), memory.sink_rows(), s.slots,
-              s.rooms_max,     s.tombstones_max,  s.tombstones,       log};
+              s.rooms_max,     s.tombstones_max,  s.tombstones,       log,
+              s.leases};
   out.rooms.layout = memory.layout();
   out.rooms.origin = self.engine;
   return out;

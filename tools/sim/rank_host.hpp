@@ -32,6 +32,7 @@ struct rank_settings {
   sender_context source;
   receiver_context sink;
   peer_session_context sessions;
+  event_log leases{};
   duration connect_timeout = 1s, resolve_timeout = 1s, renew = 1s, retry = 100ms, tombstones = 30s;
   std::uint32_t lease_ms = 3500;
   std::uint32_t slots = 24, rooms_max = 64, tombstones_max = 4096, peers_max = 16;

@@ -7,6 +7,8 @@ void tally::add(const tally& more) {
   for (const auto& [cell, count] : more.sender) sender[cell] += count;
   for (const auto& [cell, count] : more.receiver) receiver[cell] += count;
   for (const auto& [cell, count] : more.session) session[cell] += count;
+  for (const auto& [cell, count] : more.lease) lease[cell] += count;
+  for (const auto& [cell, count] : more.registry) registry[cell] += count;
   for (const auto& [name, count] : more.ends) ends[name] += count;
   for (const auto& [name, count] : more.other) other[name] += count;
   worlds += more.worlds;

@@ -17,7 +17,7 @@ struct tally {
   using cells = std::map<std::pair<std::string_view, std::string_view>, std::uint64_t>;
 
   std::array<std::uint64_t, fault_count> faults{};
-  cells sender, receiver, session;
+  cells sender, receiver, session, lease, registry;
   std::map<std::string, std::uint64_t> ends;   ///< how rooms ended
   std::map<std::string, std::uint64_t> other;  ///< landed writes, fences, refused calls and so on
   std::uint64_t worlds = 0, rooms = 0, tries = 0, events = 0;

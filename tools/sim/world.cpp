@@ -164,6 +164,7 @@ rank_settings world::make_settings() {
   s.sink.events = [this](std::string_view state, std::string_view event) {
     ++k_.counts.receiver[{event, state}];
   };
+  s.leases = [this](std::string_view state, std::string_view event) { ++k_.counts.lease[{event, state}]; };
   s.sessions.events = [this](std::string_view state, std::string_view event) {
     ++k_.counts.session[{event, state}];
   };
