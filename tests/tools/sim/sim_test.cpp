@@ -2,6 +2,11 @@
 #include "tools/sim/coverage.hpp"
 #include "tools/sim/runner.hpp"
 
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
 #include <doctest/doctest.h>
 
 namespace handoff::sim {
@@ -13,7 +18,43 @@ constexpr std::uint64_t rooms = 2'000;
 constexpr std::uint64_t rooms = 12'000;
 #endif
 
+std::string text_of(const std::filesystem::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+std::string between(const std::string& text, const std::string& from, const std::string& to,
+                    std::size_t& at) {
+  const auto begin = text.find(from, at);
+  if (begin == text.npos) return {};
+  const auto end = text.find(to, begin + from.size());
+  REQUIRE(end != text.npos);
+  at = end;
+  return text.substr(begin + from.size(), end - begin - from.size());
+}
+
 }  // namespace
+
+// The mutants are built and run with the full suite only; what they replace moves with every change.
+TEST_CASE("what a mutant replaces stands once in its source") {
+  std::size_t mutants = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(HANDOFF_MUTANT_LIST)) {
+    const auto mutant = text_of(entry.path());
+    CAPTURE(entry.path().filename().string());
+    std::size_t at = 0, changes = 0;
+    const auto source = text_of(between(mutant, "\nfile ", "\n", at));
+    for (auto old = between(mutant, "<<<<\n", "\n====\n", at); !old.empty();
+         old = between(mutant, "<<<<\n", "\n====\n", at), ++changes) {
+      CAPTURE(old);
+      CHECK(source.find(old) != source.npos);
+      CHECK(source.find(old) == source.rfind(old));
+    }
+    CHECK(changes > 0);
+    ++mutants;
+  }
+  CHECK(mutants >= 24);
+}
 
 TEST_CASE("thousands of rooms under all faults break nothing") {
   run_options options;
