@@ -60,9 +60,9 @@ bool auth_token::admits(std::string_view given) const {
   return !required() || (same && given.size() == size_);
 }
 
-expected<token_source> read_token_file(const std::string& path) {
+expected<token_source> read_token_file(const std::string& path, std::string_view named) {
   auto refuse = [&](errc code, std::string_view why) {
-    return fail(code, fmt::format("/security/token_file: {}: {}", path, why));
+    return fail(code, fmt::format("{}: {}: {}", named, path, why));
   };
   auto unreadable = [&](std::string_view why) {
     return refuse(errc::config_syntax, fmt::format("cannot be read: {}", why));
@@ -87,9 +87,9 @@ expected<token_source> read_token_file(const std::string& path) {
   if (!token) return refuse(errc::config_range, token.error().detail);
   token_source result{*token, {}};
   if (status.st_mode & (S_IRWXO | S_IWGRP))
-    result.warning = fmt::format(
-        "/security/token_file: {} has mode {:04o}: other users can read or change the secret; chmod 600 it",
-        path, status.st_mode & 07777);
+    result.warning =
+        fmt::format("{}: {} has mode {:04o}: other users can read or change the secret; chmod 600 it", named,
+                    path, status.st_mode & 07777);
   return result;
 }
 

@@ -50,6 +50,7 @@ struct token_source {
 
 /// The file's text without white space around it. Errors name the file and what to do: config_syntax when it
 /// cannot be read, config_range when it holds no token.
-expected<token_source> read_token_file(const std::string& path);
+expected<token_source> read_token_file(const std::string& path,
+                                       std::string_view named = "/security/token_file");
 
 }  // namespace handoff

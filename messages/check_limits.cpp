@@ -68,8 +68,10 @@ error check_limits(const progress_message& x) {
 }
 
 error check_limits(const hello_message& x) {
-  if (x.protocol_min <= x.protocol_max) return {};
-  return malformed(fmt::format("protocol_min: {} is above protocol_max, {}", x.protocol_min, x.protocol_max));
+  if (x.protocol_min > x.protocol_max)
+    return malformed(
+        fmt::format("protocol_min: {} is above protocol_max, {}", x.protocol_min, x.protocol_max));
+  return at_most("self.engine", x.self.engine.size(), limits::engine_name_bytes, "bytes");
 }
 
 error check_limits(const drain_request_message& x) {

@@ -30,6 +30,9 @@ inline constexpr std::size_t control_unprocessed_bytes = 8 * 1024 * 1024;
 /// How long a drain may be asked to wait for open rooms: a day.
 inline constexpr std::uint32_t drain_deadline_ms = 86'400'000;
 
+/// An engine's name, and a host:port where it listens (a host name has 253 bytes at most).
+inline constexpr std::size_t engine_name_bytes = 128, address_bytes = 264;
+
 /// A string of any message.
 inline constexpr std::size_t string_bytes = 4 * 1024;
 /// A room's label (request id and trace id of the engine).

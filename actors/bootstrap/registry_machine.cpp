@@ -1,5 +1,7 @@
 #include "actors/bootstrap/registry_machine.hpp"
 
+#include "messages/wire.hpp"
+
 #include <algorithm>
 #include <set>
 
@@ -20,6 +22,12 @@ bool inside(const rank_coord& r, const rank_topology& t) {
   return r.dp < t.dp && r.pp < t.pp && r.cp < t.cp && r.tp < t.tp;
 }
 
+std::size_t bytes_in_snapshot(const topology_entry& entry) {
+  wire::bytes bytes;
+  wire::encode_payload(topology_snapshot_message{{}, 0, {entry}}, bytes);
+  return bytes.size();
+}
+
 error refuse(errc code, std::string detail) {
   return {code, std::move(detail), {}};
 }
@@ -37,7 +45,14 @@ expected<register_ok_message> registry_machine::register_rank(const register_ran
   topology_entry shown{message.self, message.topology, message.control_address, message.draining};
   auto found = ranks_.find(key);
   if (found == ranks_.end()) {
-    ranks_.emplace(key, entry{std::move(shown), now + lease, {}});
+    const auto bytes = bytes_in_snapshot(shown);
+    if (list_bytes_ + bytes > context_.list_bytes_max)
+      return unexpected(
+          refuse(errc::limit_exceeded,
+                 fmt::format("{}: the list of {} ranks would be larger than {} bytes, one message",
+                             text(message.self), ranks_.size() + 1, context_.list_bytes_max)));
+    list_bytes_ += bytes;
+    ranks_.emplace(key, entry{std::move(shown), now + lease, bytes, {}});
     changed(key.first, out);
   } else {
     auto& e = found->second;
@@ -45,6 +60,9 @@ expected<register_ok_message> registry_machine::register_rank(const register_ran
     if (e.shown != shown) {
       if (e.shown.identity.incarnation != shown.identity.incarnation)
         e.replaced = e.shown.identity.incarnation;
+      list_bytes_ -= e.bytes;
+      e.bytes = bytes_in_snapshot(shown);
+      list_bytes_ += e.bytes;
       e.shown = std::move(shown);
       changed(key.first, out);
     }
@@ -68,6 +86,12 @@ error registry_machine::check(const register_rank_message& m) const {
     return refuse(
         errc::invalid_argument,
         fmt::format("{}: a registration needs an engine name, a control address and a lease", text(self)));
+  if (self.engine.size() > limits::engine_name_bytes || m.control_address.size() > limits::address_bytes)
+    return refuse(
+        errc::invalid_argument,
+        fmt::format("an engine name of {} bytes and a control address of {} bytes: {} and {} are the most",
+                    self.engine.size(), m.control_address.size(), limits::engine_name_bytes,
+                    limits::address_bytes));
   if (!inside(self.rank, m.topology))
     return refuse(errc::invalid_argument,
                   fmt::format("{} lies outside of its own topology {}", text(self), text(m.topology)));
@@ -100,6 +124,7 @@ void registry_machine::unregister_rank(const engine_identity& identity, registry
   note(identity, "unregister");
   auto found = ranks_.find({identity.engine, identity.rank});
   if (found == ranks_.end() || found->second.shown.identity.incarnation != identity.incarnation) return;
+  list_bytes_ -= found->second.bytes;
   ranks_.erase(found);
   changed(identity.engine, out);
 }
@@ -125,6 +150,7 @@ void registry_machine::tick(time_point now, registry_effects& out) {
       continue;
     }
     note(i->second.shown.identity, "expire");
+    list_bytes_ -= i->second.bytes;
     engines.insert(i->first.first);
     i = ranks_.erase(i);
   }

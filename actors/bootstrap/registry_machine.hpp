@@ -7,6 +7,7 @@
 
 #include "actors/room/room_effects.hpp"
 #include "actors/room/state_clock.hpp"
+#include "messages/limits.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +24,8 @@ struct registry_context {
   std::size_t ranks_max = 4096;
   std::size_t subscribers_max = 4096;
   duration lease_max = std::chrono::minutes(10);
+  std::size_t list_bytes_max =
+      limits::control_message_bytes - 1024;  ///< of all ranks: a snapshot is one message
   event_log events{};  ///< states of a rank: absent, registered, other_life (another is registered), replaced
 };
 
@@ -67,6 +70,7 @@ class registry_machine {
   struct entry {
     topology_entry shown;
     time_point lease_end;
+    std::size_t bytes = 0;                   ///< in a snapshot
     std::optional<incarnation_id> replaced;  ///< the life before this one
   };
 
@@ -77,6 +81,7 @@ class registry_machine {
   registry_context context_;
   std::uint64_t version_ = 0;
   std::map<rank_key, entry> ranks_;
+  std::size_t list_bytes_ = 0;
   std::map<subscriber_id, std::string> subscribers_;
 };
 

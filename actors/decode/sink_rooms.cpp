@@ -19,19 +19,15 @@ void sink_rooms::on(announce_call& call) {
   if (rooms_.contains(call.room))
     return desk_.settings().log.error("room-duplicate", "{} was announced twice; the first stands",
                                       to_string(key));
-  if (grave && grave->unclaimed) {
-    auto reason = grave->reason;
-    desk_.graves.bury(key, kv_poll::failed, reason, false, now_);
-    return desk_.reject(key, reason);
-  }
-  if (draining_) return desk_.reject(key, draining(origin_));
+  if (grave && grave->unclaimed) return refuse(call, key, error(grave->reason));
+  if (draining_) return refuse(call, key, draining(origin_));
   if (rooms_.size() >= desk_.settings().rooms_max || desk_.congested())
-    return desk_.reject(
-        key, {errc::limit_exceeded,
-              rooms_.size() >= desk_.settings().rooms_max
-                  ? fmt::format("limits.rooms = {} sink rooms are open", desk_.settings().rooms_max)
-                  : "the engine does not take its events",
-              origin_});
+    return refuse(call, key,
+                  {errc::limit_exceeded,
+                   rooms_.size() >= desk_.settings().rooms_max
+                       ? fmt::format("limits.rooms = {} sink rooms are open", desk_.settings().rooms_max)
+                       : "the engine does not take its events",
+                   origin_});
   sink_room fresh{receiver_machine(key, context_, std::move(call.label), now_), {}, {}, call.peer, false};
   auto& r = rooms_.emplace(call.room, std::move(fresh)).first->second;
   auto peer = peers_by_name_.find(call.peer);
@@ -44,6 +40,16 @@ void sink_rooms::on(announce_call& call) {
     machine.announce(now, out);
     if (peer != peers_by_name_.end()) machine.peer_found(peer->second, now, out);
   });
+}
+
+/// The source may hold pages for it already.
+void sink_rooms::refuse(const announce_call& call, room_key key, const error& reason) {
+  desk_.graves.bury(key, kv_poll::failed, reason, false, now_);
+  desk_.reject(key, reason);
+  owe(key.room, call.peer);
+  if (auto peer = peers_by_name_.find(call.peer); peer != peers_by_name_.end())
+    engine_.send(
+        {peer->second.peer, abort_message{key, peer->second.identity.rank, context_.rank, false, reason}});
 }
 
 void sink_rooms::on(publish_call& call) {
@@ -195,12 +201,15 @@ void sink_rooms::carry_out(sink_room& r, room_effect& effect) {
 }
 
 void sink_rooms::buried(sink_room r) {
-  if (r.machine.poll() != kv_poll::failed || r.source_knows) return;
-  // What cannot be told because too much waits already, the source finds out by its own bounds.
+  if (r.machine.poll() == kv_poll::failed && !r.source_knows) owe(r.machine.key().room, std::move(r.asked));
+}
+
+/// What cannot be told because too much waits already, the source finds out by its own bounds.
+void sink_rooms::owe(room_id room, std::string source) {
   const auto most = desk_.settings().rooms_max;
   if (untold_.size() >= most)
     std::erase_if(untold_, [&](const auto& entry) { return !desk_.graves.find(entry.first); });
-  if (untold_.size() < most) untold_[r.machine.key().room] = std::move(r.asked);
+  if (untold_.size() < most) untold_[room] = std::move(source);
 }
 
 }  // namespace handoff

@@ -65,6 +65,8 @@ class sink_rooms final : public rooms_base<sink_room> {
 
   void carry_out(sink_room& r, room_effect& effect) override;
   void buried(sink_room r) override;
+  void refuse(const announce_call& call, room_key key, const error& reason);
+  void owe(room_id room, std::string source);
   void told(room_id room);
 
   receiver_context context_;

@@ -3,13 +3,25 @@
 
 #include "actors/log/log_sink.hpp"
 
+#include <algorithm>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 namespace handoff {
+
+/// Control characters as \xNN: what a peer says may not forge a line, nor steer a terminal.
+inline std::string printable(std::string text) {
+  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  if (std::none_of(text.begin(), text.end(), is_control)) return text;
+  std::string out;
+  for (unsigned char c : text)
+    is_control(c) ? void(out += fmt::format("\\x{:02x}", c)) : out.push_back(static_cast<char>(c));
+  return out;
+}
 
 class logger {
  public:
@@ -39,7 +51,7 @@ class logger {
  private:
   template <class... Ts>
   void write(log_level level, std::string_view event, fmt::format_string<Ts...> text, Ts&&... values) const {
-    if (enabled(level)) (*sink_)(level, event, fmt::format(text, std::forward<Ts>(values)...));
+    if (enabled(level)) (*sink_)(level, event, printable(fmt::format(text, std::forward<Ts>(values)...)));
   }
 
   std::shared_ptr<const log_sink> sink_;

@@ -74,10 +74,12 @@ void peer_desk::say_last_words(peer_session& p) {
 }
 
 void peer_desk::last_word_received(const control_received& what) {
+  if (what.connection == condemned_) return;
   auto message = decode_room_message(what.header.type, *what.payload);
   if (!message) {
     settings_.log.error("frame-malformed", "{}: {}", what.peer.engine, to_string(message.error()));
-    return;
+    condemned_ = what.connection;
+    return close_control(what.connection.value);
   }
   // A sink asks for a session: it hears its source in those that it asked for.
   const bool asked_by_them = goes_to_source(*message);

@@ -128,6 +128,7 @@ class peer_desk {
   std::uint32_t next_peer_ = 1;
   std::uint64_t next_ticket_ = 1;
   std::uint64_t unroutable_frames_ = 0;
+  connection_id condemned_;  ///< being closed for what came on it: the rest of that is not looked at
   bool draining_ = false;
   time_point now_;  ///< of the event that is being handled
 };

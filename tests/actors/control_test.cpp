@@ -34,6 +34,34 @@ error refusal_after(const std::string& address, const std::vector<wire::bytes>& 
 
 }  // namespace
 
+TEST_CASE("what a stranger is named forges no line of the log") {
+  trio t("tcp");
+  refusal_after(t.prefill.rt->control_address(), {hello("evil\nerror forged: \x1b[31mx"), hello("twice")});
+  REQUIRE(t.prefill.wait_log("evil"));
+  CHECK(t.prefill.log().find("\nerror forged") == std::string::npos);
+  CHECK(t.prefill.log().find("evil\\x0aerror forged: \\x1b[31mx") != std::string::npos);
+}
+
+TEST_CASE("a last word that does not decode ends the connection that brought it") {
+  trio t("tcp");
+  wire::header header;
+  header.type = message_type::abort;
+  header.length = 1;
+  wire::bytes malformed(wire::header_bytes + 1);
+  wire::seal(header, malformed);
+  raw_connection stranger(t.prefill.rt->control_address());
+  stranger.write(hello("stranger"));
+  REQUIRE(stranger.read<hello_ok_message>());
+  for (int i = 0; i < 20'000 && stranger.write(malformed); ++i) {
+  }
+  stranger.read_to_end();
+  std::size_t lines = 0;
+  const auto log = t.prefill.log();
+  for (auto at = log.find("frame-malformed"); at != log.npos; at = log.find("frame-malformed", at + 1))
+    ++lines;
+  CHECK(lines == 1);
+}
+
 TEST_CASE("bytes that are no message, or no message that is expected, are refused with a reason") {
   trio t("tcp");
   for (const auto& address : {t.prefill.rt->control_address(), t.where()}) {

@@ -100,6 +100,12 @@ TEST_CASE("a draining sink announces nothing new and its rooms end") {
   REQUIRE(!t.decode.rt->announce({3}, t.where(), ""));
   check_refused(t.decode.wait_poll({3}, kv_poll::failed), "decode-0");
   CHECK(t.decode.wait_released({3}));
+  // Its source hears it too, whether it has offered already or will.
+  const auto offered = ids({9});
+  const page_span span{{0}, 0, offered, 0};
+  REQUIRE(!t.prefill.rt->offer({3}, std::span(&span, 1), 4, std::chrono::seconds(60), ""));
+  check_refused(t.prefill.wait_poll({3}, kv_poll::failed), "decode-0");
+  CHECK(t.prefill.wait_released({3}));
   end_room(t, {2}, 8);
   CHECK(!t.decode.rt->drain(std::chrono::seconds(5)));
   check_baseline(t.decode);

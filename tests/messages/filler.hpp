@@ -26,6 +26,7 @@ inline void make_valid(publish_message& x) {
 }
 inline void make_valid(hello_message& x) {
   if (x.protocol_min > x.protocol_max) std::swap(x.protocol_min, x.protocol_max);
+  x.self.engine.resize(std::min(x.self.engine.size(), limits::engine_name_bytes));
 }
 inline void make_valid(drain_request_message& x) {
   x.deadline_ms %= limits::drain_deadline_ms;

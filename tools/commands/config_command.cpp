@@ -1,5 +1,7 @@
+#include "actors/runtime/breakpoint.hpp"
 #include "config/load.hpp"
 #include "config/show.hpp"
+#include "config/token_file.hpp"
 #include "tools/commands/commands.hpp"
 
 #include <cstdio>
@@ -16,6 +18,16 @@ int check_file(const std::string& path) {
   if (!config) {
     fmt::print(stderr, "{}\n", config.error().detail);
     return exit_status(config.error().code);
+  }
+  // What only a start looks at otherwise.
+  error problem;
+  if (const auto& token = config->security.token_file; !token.empty())
+    if (const auto read = read_token_file(token); !read) problem = read.error();
+  if (const auto& where = config->testing.breakpoint; !problem && !where.empty())
+    if (const auto valid = parse_breakpoint(where); !valid) problem = valid.error();
+  if (problem) {
+    fmt::print(stderr, "{}: {}\n", path, problem.detail);
+    return exit_status(problem.code);
   }
   fmt::print("{}: engine {} is configured correctly\n", path, config->engine.name);
   return 0;

@@ -29,7 +29,7 @@ int drain(const drain_options& o) {
   };
   auth_token token;
   if (!o.token_file.empty()) {
-    auto read = read_token_file(o.token_file);
+    auto read = read_token_file(o.token_file, "--token-file");
     if (!read) return complain(read.error());
     token = read->token;
   }

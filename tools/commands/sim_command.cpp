@@ -50,6 +50,7 @@ expected<std::set<std::uint32_t>> parse_numbers(const std::string& list) {
 
 expected<run_options> prepare(const sim_options& o) {
   run_options run;
+  if (!(o.share >= 0 && o.share <= 1)) return fail(errc::invalid_argument, "--share: a number from 0 to 1");
   const auto faults = parse_faults(o.faults);
   if (!faults) return unexpected(faults.error());
   unsigned prefill = 0, decode = 0;

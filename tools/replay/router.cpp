@@ -200,7 +200,7 @@ error router::take(const worker_group::message& m) {
   std::uint64_t failed = 0;
   for (const auto& [reason, count] : report_->failures) failed += count;
   if (failed < failures_max) return {};
-  return {errc::aborted, fmt::format("{} rooms failed; the rest was given up", failed), {}};
+  return {errc::limit_exceeded, fmt::format("{} rooms failed; the rest was given up", failed), {}};
 }
 
 void router::settle(std::uint64_t room, const flight& f) {

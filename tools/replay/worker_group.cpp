@@ -1,6 +1,7 @@
 #include "tools/replay/worker_group.hpp"
 
 #include "tools/replay/room_driver.hpp"
+#include "transport/fabric/shm_files.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -135,6 +136,8 @@ std::string worker_group::stop(std::chrono::milliseconds patience_each) {
     registry->second.process.close_input();
     end(registry->first, registry->second);
   }
+  // Killed processes leave their endpoints; the next start would find them, but who knows when that is.
+  if (!problems.empty()) transport::fabric::shm_files::remove_stale();
   return problems;
 }
 

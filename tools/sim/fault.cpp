@@ -41,6 +41,7 @@ std::string_view to_string(fault kind) {
 
 expected<fault_set> parse_faults(const std::string& list) {
   fault_set set;
+  if (list.empty()) return fail(errc::invalid_argument, "no fault is named; all, none, or some");
   std::istringstream words(list);
   for (std::string word; std::getline(words, word, ',');) {
     if (word == "all") {

@@ -82,6 +82,30 @@ TEST_CASE("ranks of one engine that disagree are refused, both values named") {
   CHECK(b.add(other) == errc::ok);
 }
 
+TEST_CASE("ranks whose list would not fit into one message are refused, and make room when they go") {
+  registry_context context;
+  context.list_bytes_max = 200;
+  registry_machine m(context);
+  registry_effects out;
+  std::uint32_t taken = 0;
+  const auto add = [&](std::uint64_t life, std::string engine) {
+    auto message = rank(0, life, engine.c_str());
+    return m.register_rank(message, at(1s), out);
+  };
+  while (add(1, "engine-" + std::to_string(taken))) ++taken;
+  CHECK(taken > 0);
+  const auto refused = add(1, "engine-x");
+  REQUIRE(!refused);
+  CHECK(refused.error().code == errc::limit_exceeded);
+  CHECK(refused.error().detail.find("200 bytes") != std::string::npos);
+  CHECK(add(2, "engine-0"));  // another life of one that is there
+  m.unregister_rank(rank(0, 2, "engine-0").self, out);
+  CHECK(add(1, "engine-x"));
+  m.tick(at(24h), out);
+  CHECK(m.ranks() == 0);
+  CHECK(add(1, "engine-0"));
+}
+
 TEST_CASE("registrations that make no sense are refused") {
   bench b;
   auto bad = rank(2);
@@ -92,6 +116,10 @@ TEST_CASE("registrations that make no sense are refused") {
   bad = rank(0), bad.control_address.clear();
   CHECK(b.add(bad) == errc::invalid_argument);
   bad = rank(0), bad.self.engine.clear();
+  CHECK(b.add(bad) == errc::invalid_argument);
+  bad = rank(0), bad.self.engine.assign(129, 'e');
+  CHECK(b.add(bad) == errc::invalid_argument);
+  bad = rank(0), bad.control_address.assign(265, 'a');
   CHECK(b.add(bad) == errc::invalid_argument);
   CHECK(b.m.version() == 0);
   for (const char* engine : {"a", "b", "c", "d"}) CHECK(b.add(rank(0, 1, engine)) == errc::ok);

@@ -239,6 +239,22 @@ TEST_CASE("sink rooms: what sources were not told is kept for them, bounded over
   CHECK(s.frames.empty());
 }
 
+TEST_CASE("sink rooms: what they refuse is told to its source, at once or when it is there") {
+  bare_sink s;
+  peer_view source = s.r.prefill();
+  s.tell(no_new_rooms{});
+  s.tell(announce_call{{7}, "source-0", ""});
+  CHECK(s.frames.empty());
+  s.tell(peer_up{source, "source-0"});
+  REQUIRE(s.frames.size() == 1);
+  CHECK(std::get<abort_message>(s.frames[0]).reason.code == errc::peer_draining);
+  s.tell(announce_call{{8}, "source-0", ""});
+  REQUIRE(s.frames.size() == 2);
+  CHECK(std::get<abort_message>(s.frames[1]).key == room_key{{8}, {1}});
+  s.tell(announce_call{{8}, "source-0", ""});  // the next try
+  CHECK(std::get<abort_message>(s.frames.back()).key == room_key{{8}, {2}});
+}
+
 TEST_CASE("room timers: the earliest deadline comes first, through any order of renewals") {
   room_timers timers;
   std::map<room_id, time_point> model;
