@@ -7,8 +7,7 @@
 namespace handoff {
 
 sink_rooms::sink_rooms(sink_rooms_settings settings, fabric_port& engine)
-    : rooms_base(room_side::sink, std::move(settings.desk), std::move(settings.failures),
-                 settings.rooms.origin, engine),
+    : rooms_base(room_side::sink, std::move(settings.desk), settings.failures, settings.rooms.origin, engine),
       context_(std::move(settings.rooms)) {}
 
 // -- engine ------------------------------------------------------------------------------------------------

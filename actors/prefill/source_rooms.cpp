@@ -8,8 +8,8 @@
 namespace handoff {
 
 source_rooms::source_rooms(source_rooms_settings settings, fabric_port& engine)
-    : rooms_base(room_side::source, std::move(settings.desk), std::move(settings.failures),
-                 settings.rooms.origin, engine),
+    : rooms_base(room_side::source, std::move(settings.desk), settings.failures, settings.rooms.origin,
+                 engine),
       context_(std::move(settings.rooms)) {
   context_.next_transfer = &next_transfer_;
 }

@@ -38,12 +38,9 @@ class rooms_base {
   const room_desk& desk() const { return desk_; }
 
  protected:
-  rooms_base(room_side side, room_desk_settings desk, failure_injector failures, std::string origin,
+  rooms_base(room_side side, room_desk_settings desk, const failure_injector& failures, std::string origin,
              fabric_port& engine)
-      : desk_(side, std::move(desk)),
-        engine_(engine),
-        failures_(std::move(failures)),
-        origin_(std::move(origin)) {}
+      : desk_(side, std::move(desk)), engine_(engine), failures_(failures), origin_(std::move(origin)) {}
   ~rooms_base() = default;
 
   /// The machine may go by another attempt now.
