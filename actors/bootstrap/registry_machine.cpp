@@ -44,29 +44,25 @@ expected<register_ok_message> registry_machine::register_rank(const register_ran
   auto lease = std::min<duration>(std::chrono::milliseconds(message.lease_ms), context_.lease_max);
   topology_entry shown{message.self, message.topology, message.control_address, message.draining};
   auto found = ranks_.find(key);
-  if (found == ranks_.end()) {
-    const auto bytes = bytes_in_snapshot(shown);
-    if (list_bytes_ + bytes > context_.list_bytes_max)
-      return unexpected(
-          refuse(errc::limit_exceeded,
-                 fmt::format("{}: the list of {} ranks would be larger than {} bytes, one message",
-                             text(message.self), ranks_.size() + 1, context_.list_bytes_max)));
-    list_bytes_ += bytes;
-    ranks_.emplace(key, entry{std::move(shown), now + lease, bytes, {}});
-    changed(key.first, out);
-  } else {
-    auto& e = found->second;
-    e.lease_end = now + lease;
-    if (e.shown != shown) {
-      if (e.shown.identity.incarnation != shown.identity.incarnation)
-        e.replaced = e.shown.identity.incarnation;
-      list_bytes_ -= e.bytes;
-      e.bytes = bytes_in_snapshot(shown);
-      list_bytes_ += e.bytes;
-      e.shown = std::move(shown);
-      changed(key.first, out);
-    }
+  if (found != ranks_.end() && found->second.shown == shown) {
+    found->second.lease_end = now + lease;
+    return register_ok_message{context_.incarnation, version_};
   }
+  const auto bytes = bytes_in_snapshot(shown);
+  const auto others = list_bytes_ - (found == ranks_.end() ? 0 : found->second.bytes);
+  if (others + bytes > context_.list_bytes_max)
+    return unexpected(refuse(
+        errc::limit_exceeded,
+        fmt::format("{}: the list of {} ranks would be larger than {} bytes, one message", text(message.self),
+                    ranks_.size() + (found == ranks_.end() ? 1 : 0), context_.list_bytes_max)));
+  list_bytes_ = others + bytes;
+  auto& e = ranks_[key];
+  if (found != ranks_.end() && e.shown.identity.incarnation != shown.identity.incarnation)
+    e.replaced = e.shown.identity.incarnation;
+  e.shown = std::move(shown);
+  e.lease_end = now + lease;
+  e.bytes = bytes;
+  changed(key.first, out);
   return register_ok_message{context_.incarnation, version_};
 }
 

@@ -99,6 +99,9 @@ TEST_CASE("ranks whose list would not fit into one message are refused, and make
   CHECK(refused.error().code == errc::limit_exceeded);
   CHECK(refused.error().detail.find("200 bytes") != std::string::npos);
   CHECK(add(2, "engine-0"));  // another life of one that is there
+  auto longer = rank(0, 2, "engine-0");
+  longer.control_address.assign(200, 'a');
+  CHECK(!m.register_rank(longer, at(1s), out));
   m.unregister_rank(rank(0, 2, "engine-0").self, out);
   CHECK(add(1, "engine-x"));
   m.tick(at(24h), out);
