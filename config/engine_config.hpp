@@ -35,7 +35,7 @@ struct memory_section {
 
 struct bootstrap_section {
   std::string address{defaults::bootstrap_address};  ///< where the registry is reached
-  bool serve = false;                                ///< run the registry in this engine's prefill rank 0
+  bool serve = false;                                ///< run the registry in this process
   std::string bind{defaults::bootstrap_address};     ///< where it listens when it is served here
 };
 

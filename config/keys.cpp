@@ -66,7 +66,7 @@ constexpr key_spec table[] = {
     number(KEY(memory, slots), "rows", 1, 65'536, "Metadata rows; not more than rooms."),
 
     text(KEY(bootstrap, address), 1, "Where the registry of engines is reached.", text_form::host_port),
-    other(KEY(bootstrap, serve), "Run the registry inside this engine, in its first prefill rank."),
+    other(KEY(bootstrap, serve), "Run the registry inside this process; true for one process only."),
     text(KEY(bootstrap, bind), 1, "Where the registry listens when it runs here.", text_form::bind_port),
 
     text(KEY(control, bind), 1, "Where ranks listen for control connections.", text_form::bind_port),

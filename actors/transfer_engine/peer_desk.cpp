@@ -77,7 +77,7 @@ void peer_desk::last_word_received(const control_received& what) {
   if (what.connection == condemned_) return;
   auto message = decode_room_message(what.header.type, *what.payload);
   if (!message) {
-    settings_.log.error("frame-malformed", "{}: {}", what.peer.engine, to_string(message.error()));
+    settings_.log.warn("frame-malformed", "{}: {}", what.peer.engine, to_string(message.error()));
     condemned_ = what.connection;
     return close_control(what.connection.value);
   }

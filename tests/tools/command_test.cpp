@@ -79,6 +79,8 @@ TEST_CASE("bad options end with status 2 before anything is started") {
   check_usage_error({"replay", "--json", "/no/such/folder/out.json"},
                     "/no/such/folder: No such file or directory");
   check_usage_error({"replay", "--json", "/"}, "is a directory");
+  check_usage_error({"sim", "--share", "nan"}, "--share");
+  check_usage_error({"sim", "--faults", ""}, "no fault is named");
   check_usage_error({"drain", "nowhere"}, "'nowhere' is no host:port");
   check_usage_error({"drain", "127.0.0.1:1", "--deadline-ms", "90000000"}, "--deadline-ms");
   check_usage_error({"drain", "127.0.0.1:1", "--token-file", "/no/such/file"}, "/no/such/file");
@@ -108,6 +110,13 @@ TEST_CASE("config check names every mistake with its pointer, config show prints
   const temporary_file not_json("engine:\n  name: x\n");
   check_usage_error({"config", "check", not_json.path()}, not_json.path());
   check_usage_error({"config", "check", "/no/such/file"}, "/no/such/file");
+  // What a start would find wrong.
+  const temporary_file nowhere(
+      R"({"engine": {"name": "x"}, "model": {"name": "x"}, "testing": {"enabled": true, "breakpoint": "sender.foo"}})");
+  check_usage_error({"config", "check", nowhere.path()}, "\"sender.foo\" names no state");
+  const temporary_file no_token(
+      R"({"engine": {"name": "x"}, "model": {"name": "x"}, "security": {"token_file": "/no/such/token"}})");
+  check_usage_error({"config", "check", no_token.path()}, "/no/such/token: cannot be read");
 }
 
 TEST_CASE("run starts nothing from a bad file, model or rank") {

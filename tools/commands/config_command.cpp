@@ -21,8 +21,13 @@ int check_file(const std::string& path) {
   }
   // What only a start looks at otherwise.
   error problem;
-  if (const auto& token = config->security.token_file; !token.empty())
-    if (const auto read = read_token_file(token); !read) problem = read.error();
+  if (const auto& token = config->security.token_file; !token.empty()) {
+    const auto read = read_token_file(token);
+    if (!read)
+      problem = read.error();
+    else if (!read->warning.empty())
+      fmt::print(stderr, "{}: {}\n", path, read->warning);
+  }
   if (const auto& where = config->testing.breakpoint; !problem && !where.empty())
     if (const auto valid = parse_breakpoint(where); !valid) problem = valid.error();
   if (problem) {
