@@ -72,12 +72,12 @@ void peer_desk::on(const control_opened& what) {
   for (auto& [id, p] : peers_) {
     if (p.ticket != what.ticket) continue;
     p.ticket = 0;
-    if (p.connection !=
-        0) {  // the fabric failed, and the peer lives: last words may be under way on the one that it knows
-      close_control(what.connection.value);
-    } else {
+    if (p.connection == 0) {
       p.connection = what.connection.value;
       say_last_words(p);
+    } else {
+      // The fabric failed and the peer lives: last words may be under way on the connection that it knows.
+      close_control(what.connection.value);
     }
     peer_session_effects effects;
     p.machine.control_reconnected(what.peer.incarnation, now_, effects);
